@@ -1,0 +1,2 @@
+//! The `seatwire-loadgen` command.
+fn main() {}

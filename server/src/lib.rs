@@ -1,0 +1,1 @@
+//! Seatwire's rooms in walking order.

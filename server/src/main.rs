@@ -1,0 +1,2 @@
+//! The `seatwire` command.
+fn main() {}
