@@ -1,0 +1,12 @@
+//! End-to-end tests: Chromium against the real server at SEATWIRE_URL. One file at a time: they share its seats.
+import { defineConfig } from "vitest/config";
+
+export default defineConfig({
+  test: {
+    include: ["e2e/**/*.test.ts"],
+    environment: "node",
+    testTimeout: 90_000,
+    hookTimeout: 60_000,
+    fileParallelism: false,
+  },
+});
