@@ -1,3 +1,10 @@
 //! The wire: everything that crosses a socket or an HTTP call, as plain types and pure functions.
 //! Server and load generator both build on it; `vectors/` holds what every other client must pass.
 //! No tokio and no I/O here. Read `client` (what a client may ask) and `server` (what it hears) first.
+
+pub mod client;
+pub mod code;
+pub mod id;
+pub mod money;
+pub mod seat;
+pub mod server;
