@@ -5,6 +5,7 @@
 pub mod client;
 pub mod code;
 pub mod id;
+pub mod layout;
 pub mod money;
 pub mod seat;
 pub mod server;
