@@ -1,1 +1,7 @@
-//! Seatwire's rooms in walking order.
+//! Seatwire's rooms in walking order: a buyer comes in by `http` or `socket`, asks at the counter (`command`), takes
+//! from the shelf (`inventory`), pays at the till (`checkout`) and is written into the ledger (`store`). `seatmap` shows
+//! everyone what changed, `job` repairs by itself. Imports go downwards only; the README beside `src` has the map.
+
+pub mod catalogue;
+pub mod clock;
+pub mod inventory;
