@@ -4,4 +4,5 @@
 
 pub mod catalogue;
 pub mod clock;
+pub mod embedded;
 pub mod inventory;

@@ -1,2 +1,3 @@
 //! The one integration binary.
-fn main() {}
+
+mod embedded;
