@@ -3,7 +3,7 @@
 //! It waits for its standard input to end, which happens exactly when the process that started it is gone.
 
 use std::ffi::OsString;
-use std::io::Read;
+use std::io::{Read, Write};
 use std::os::unix::process::CommandExt;
 use std::process::{Command, ExitCode, Stdio};
 use std::time::Duration;
@@ -64,9 +64,10 @@ impl Manner {
 pub fn run(args: impl IntoIterator<Item = OsString>) -> ExitCode {
     let args: Vec<OsString> = args.into_iter().skip_while(|arg| arg == "--").collect();
     let Some((manner, command)) = parse(&args) else {
-        tracing::error!("guard: expected MANNER OWNER PROGRAM ARGS");
+        complain("expected MANNER OWNER PROGRAM ARGS");
         return ExitCode::from(EXIT_CANNOT_START);
     };
+    let program = command.get_program().to_owned();
     // A thread of its own, so that it does not matter whether the caller already stands in a runtime.
     let guarding = std::thread::spawn(move || {
         let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
@@ -75,11 +76,16 @@ pub fn run(args: impl IntoIterator<Item = OsString>) -> ExitCode {
     match guarding.join() {
         Ok(Ok(code)) => ExitCode::from(code),
         Ok(Err(error)) => {
-            tracing::error!(%error, "guard: cannot start the program");
+            complain(&format!("cannot run {}: {error}", program.to_string_lossy()));
             ExitCode::from(EXIT_CANNOT_START)
         }
         Err(_) => ExitCode::from(EXIT_CANNOT_START),
     }
+}
+
+/// Standard error is the server's log file here, and no telemetry runs.
+fn complain(what: &str) {
+    let _ = writeln!(std::io::stderr(), "guard: {what}");
 }
 
 fn parse(args: &[OsString]) -> Option<(Manner, Command)> {
