@@ -1,0 +1,94 @@
+#!/usr/bin/env bash
+# Everything that can fail: the web app's own tests, the Rust tests, then the browser against a real server.
+# Goes on after a failed stage, so that one run shows all; ends with one line of counts, and non-zero on any failure.
+set -uo pipefail
+
+export NO_COLOR=1 CARGO_TERM_COLOR=never
+work=$(mktemp -d /tmp/seatwire-test.XXXXXX)
+# The servers of the browser stage may run as another user.
+chmod 755 "$work"
+server=
+failed=()
+
+stop_server() {
+    [ -n "$server" ] || return 0
+    kill -TERM "$server" 2>/dev/null
+    for _ in $(seq 300); do
+        kill -0 "$server" 2>/dev/null || break
+        sleep 0.1
+    done
+    kill -KILL "$server" 2>/dev/null
+    wait "$server" 2>/dev/null
+    server=
+}
+clean_up() {
+    stop_server
+    rm -rf "$work"
+}
+trap clean_up EXIT
+trap 'exit 130' INT TERM
+
+stage() { # NAME COMMAND..: runs it, keeps its output for counting, remembers a failure.
+    local name=$1
+    shift
+    printf '\n== %s\n' "$name"
+    "$@" 2>&1 | tee -a "$work/output"
+    local status=${PIPESTATUS[0]}
+    [ "$status" = 0 ] || failed+=("$name")
+    return "$status"
+}
+# Adds up what cargo ("ok. 12 passed; 0 failed;") and vitest ("Tests  1 failed | 12 passed (13)") say.
+count() {
+    sed 's/\x1b\[[0-9;]*m//g' "$work/output" |
+        awk -v word="$1" '/^test result:|^ *Tests +/ {
+            for (i = 2; i <= NF; i++) if (index($i, word) == 1) { n = $(i - 1); if (n ~ /^[0-9]+$/) sum += n }
+        } END { print sum + 0 }'
+}
+
+stage "web: lint" npm --prefix web run --silent lint
+stage "web: unit tests" npm --prefix web run --silent test
+stage "Rust tests" cargo test --workspace --no-fail-fast
+
+start_server() {
+    local ports public admin
+    cargo build --quiet --package seatwire || return 1
+    ports=$(node -e '
+        const net = require("node:net");
+        const servers = [0, 0].map(() => net.createServer().listen(0, "127.0.0.1"));
+        setTimeout(() => { for (const s of servers) { console.log(s.address().port); s.close(); } }, 50);
+    ') || return 1
+    public=$(sed -n 1p <<<"$ports")
+    admin=$(sed -n 2p <<<"$ports")
+    export SEATWIRE_URL="http://127.0.0.1:$public"
+    env -u DATABASE_URL -u REDIS_URL SEATWIRE_LISTEN="127.0.0.1:$public" SEATWIRE_ADMIN_LISTEN="127.0.0.1:$admin" \
+        SEATWIRE_DATA="$work/data" target/debug/seatwire serve >"$work/server.log" 2>&1 </dev/null &
+    server=$!
+    for _ in $(seq 600); do
+        if ! kill -0 "$server" 2>/dev/null; then break; fi
+        if node -e 'fetch(process.argv[1]).then((r) => process.exit(r.ok ? 0 : 1), () => process.exit(1))' "$SEATWIRE_URL/readyz"; then
+            echo "the server answers at $SEATWIRE_URL"
+            return 0
+        fi
+        sleep 0.1
+    done
+    echo "the server did not become ready" >&2
+    tail -n 40 "$work/server.log" >&2
+    return 1
+}
+
+printf '\n== a server for the browser\n'
+if start_server; then
+    if ! stage "browser tests" npm --prefix web run --silent e2e; then
+        printf '\n-- end of the server log\n'
+        tail -n 40 "$work/server.log"
+    fi
+else
+    failed+=("a server for the browser")
+fi
+stop_server
+
+printf '\n%s passed, %s failed\n' "$(count passed)" "$(count failed)"
+if [ ${#failed[@]} -gt 0 ]; then
+    printf 'failed: %s\n' "${failed[@]}"
+    exit 1
+fi
