@@ -56,9 +56,7 @@ impl FromStr for LayoutHash {
     fn from_str(text: &str) -> Result<Self, LayoutError> {
         let mut hash = [0; 16];
         // Upper case is refused so that one layout has one URL.
-        if text.bytes().any(|b| b.is_ascii_uppercase())
-            || hex::decode_to_slice(text, &mut hash).is_err()
-        {
+        if text.bytes().any(|b| b.is_ascii_uppercase()) || hex::decode_to_slice(text, &mut hash).is_err() {
             return Err(LayoutError::Hash);
         }
         Ok(Self(hash))
@@ -260,17 +258,14 @@ impl Layout {
     /// [`LayoutError::Json`] when it is not a layout at all, [`LayoutError::Invalid`] when it
     /// contradicts itself.
     pub fn from_json(json: &[u8]) -> Result<Self, LayoutError> {
-        let layout: Self =
-            serde_json::from_slice(json).map_err(|error| LayoutError::Json(error.to_string()))?;
+        let layout: Self = serde_json::from_slice(json).map_err(|error| LayoutError::Json(error.to_string()))?;
         layout.validate()?;
         Ok(layout)
     }
 
     /// All rows in seat order, with the index of their section.
     pub fn rows(&self) -> impl Iterator<Item = (SectionIndex, &Row)> {
-        self.sections
-            .iter()
-            .flat_map(|section| section.rows.iter().map(move |row| (section.index, row)))
+        self.sections.iter().flat_map(|section| section.rows.iter().map(move |row| (section.index, row)))
     }
 
     /// Checks what the types cannot: density of indices, positions in range, sizes within limits.
@@ -284,19 +279,12 @@ impl Layout {
         }
         let [x0, y0, x1, y1] = self.bounds;
         if x0 > x1 || y0 > y1 {
-            return Err(invalid(
-                "/bounds".into(),
-                "must be x0, y0, x1, y1 with x0 <= x1 and y0 <= y1",
-            ));
+            return Err(invalid("/bounds".into(), "must be x0, y0, x1, y1 with x0 <= x1 and y0 <= y1"));
         }
         check_points(&[[x0, y0], [x1, y1], self.focal], || "/bounds".into())?;
         check_count(self.sections.len(), MAX_SECTIONS, "/sections")?;
         check_count(self.areas.len(), MAX_SECTIONS, "/areas")?;
-        check_count(
-            self.sections.iter().map(|s| s.rows.len()).sum(),
-            MAX_ROWS,
-            "/sections",
-        )?;
+        check_count(self.sections.iter().map(|s| s.rows.len()).sum(), MAX_ROWS, "/sections")?;
         check_count(self.texts.len(), MAX_POINTS, "/texts")?;
         check_count(self.shapes.len(), MAX_POINTS, "/shapes")?;
         let mut next_seat = 0_u32;
@@ -304,17 +292,11 @@ impl Layout {
             section.validate(at, &mut next_seat)?;
         }
         if next_seat != self.seat_count {
-            return Err(invalid(
-                "/seat_count".into(),
-                "is not the number of seats in all rows",
-            ));
+            return Err(invalid("/seat_count".into(), "is not the number of seats in all rows"));
         }
         for (at, area) in self.areas.iter().enumerate() {
             if area.index.0 as usize != at {
-                return Err(invalid(
-                    format!("/areas/{at}/index"),
-                    "must be its place in the list",
-                ));
+                return Err(invalid(format!("/areas/{at}/index"), "must be its place in the list"));
             }
             check_text(&area.name, || format!("/areas/{at}/name"))?;
             check_points(&area.outline, || format!("/areas/{at}/outline"))?;
@@ -322,10 +304,7 @@ impl Layout {
         for (at, shape) in self.shapes.iter().enumerate() {
             check_points(&shape.points, || format!("/shapes/{at}/points"))?;
             if shape.kind == ShapeKind::Ellipse && shape.points.len() != 2 {
-                return Err(invalid(
-                    format!("/shapes/{at}/points"),
-                    "an ellipse has a centre and two radii",
-                ));
+                return Err(invalid(format!("/shapes/{at}/points"), "an ellipse has a centre and two radii"));
             }
             check_optional(shape.label.as_deref(), || format!("/shapes/{at}/label"))?;
         }
@@ -340,17 +319,12 @@ impl Layout {
 impl Section {
     fn validate(&self, at: usize, next_seat: &mut u32) -> Result<(), LayoutError> {
         if self.index.0 as usize != at {
-            return Err(invalid(
-                format!("/sections/{at}/index"),
-                "must be its place in the list",
-            ));
+            return Err(invalid(format!("/sections/{at}/index"), "must be its place in the list"));
         }
         check_text(&self.name, || format!("/sections/{at}/name"))?;
         check_optional(self.zone.as_deref(), || format!("/sections/{at}/zone"))?;
         check_optional(self.floor.as_deref(), || format!("/sections/{at}/floor"))?;
-        check_optional(self.entrance.as_deref(), || {
-            format!("/sections/{at}/entrance")
-        })?;
+        check_optional(self.entrance.as_deref(), || format!("/sections/{at}/entrance"))?;
         check_points(&self.outline, || format!("/sections/{at}/outline"))?;
         if let Some(focal) = self.focal {
             check_points(&[focal], || format!("/sections/{at}/focal"))?;
@@ -358,10 +332,7 @@ impl Section {
         for (row_at, row) in self.rows.iter().enumerate() {
             let path = |member: &str| format!("/sections/{at}/rows/{row_at}/{member}");
             if row.first.0 != *next_seat {
-                return Err(invalid(
-                    path("first"),
-                    "must follow the last seat of the row before",
-                ));
+                return Err(invalid(path("first"), "must follow the last seat of the row before"));
             }
             *next_seat = u32::try_from(row.seats.len())
                 .ok()
@@ -388,10 +359,7 @@ impl Row {
             if values.len() != seats {
                 return Err(invalid(path(member), "must have one number a seat"));
             }
-            if values
-                .iter()
-                .any(|value| value.unsigned_abs() > MAX_COORDINATE.unsigned_abs())
-            {
+            if values.iter().any(|value| value.unsigned_abs() > MAX_COORDINATE.unsigned_abs()) {
                 return Err(invalid(path(member), "coordinate out of range"));
             }
         }
@@ -419,11 +387,7 @@ fn invalid(at: String, why: &'static str) -> LayoutError {
 }
 
 fn check_count(count: usize, max: usize, at: &str) -> Result<(), LayoutError> {
-    if count > max {
-        Err(invalid(at.into(), "too many"))
-    } else {
-        Ok(())
-    }
+    if count > max { Err(invalid(at.into(), "too many")) } else { Ok(()) }
 }
 
 fn check_text(text: &str, at: impl Fn() -> String) -> Result<(), LayoutError> {
@@ -442,11 +406,7 @@ fn check_optional(text: Option<&str>, at: impl Fn() -> String) -> Result<(), Lay
 
 fn check_points(points: &[Point], at: impl Fn() -> String) -> Result<(), LayoutError> {
     check_count(points.len(), MAX_POINTS, &at())?;
-    if points
-        .iter()
-        .flatten()
-        .any(|value| value.unsigned_abs() > MAX_COORDINATE.unsigned_abs())
-    {
+    if points.iter().flatten().any(|value| value.unsigned_abs() > MAX_COORDINATE.unsigned_abs()) {
         return Err(invalid(at(), "coordinate out of range"));
     }
     Ok(())

@@ -4,8 +4,15 @@
 
 pub mod client;
 pub mod code;
+mod delta;
+pub mod digest;
+pub mod frame;
 pub mod id;
 pub mod layout;
+mod leb128;
 pub mod money;
+pub mod packed;
 pub mod seat;
 pub mod server;
+mod snapshot;
+pub mod view;
