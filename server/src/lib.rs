@@ -3,6 +3,8 @@
 //! everyone what changed, `job` repairs by itself. Imports go downwards only; the README beside `src` has the map.
 
 pub mod catalogue;
-pub mod clock;
-pub mod embedded;
 pub mod inventory;
+pub mod store;
+
+pub mod clock;
+pub mod config;

@@ -1,0 +1,108 @@
+//! The ledger: Postgres is the truth about what is sold and paid. SQL lives only here, in `store/` and in migrations.
+//! Functions take an executor, so that the caller owns the transaction; a broken constraint comes back as an outcome.
+
+use crate::config::StoreConfig;
+use sqlx::postgres::{PgConnectOptions, PgPoolOptions};
+use sqlx::{PgPool, migrate::Migrator};
+use std::str::FromStr;
+use std::time::Duration;
+
+static MIGRATIONS: Migrator = sqlx::migrate!("../migrations");
+
+/// Longest a transaction may sit idle before Postgres ends it: a node that hangs must not hold locks.
+const IDLE_IN_TRANSACTION_MS: u64 = 10_000;
+/// Longest wait for a lock; behind it stands an `unavailable` or a retry.
+const LOCK_TIMEOUT_MS: u64 = 2_000;
+/// Longest wait for Postgres to come up when the server starts.
+const FIRST_CONNECT_TIMEOUT: Duration = Duration::from_secs(10);
+
+/// Why the ledger could not answer.
+#[derive(Debug, thiserror::Error)]
+pub enum StoreError {
+    /// Postgres is down, too busy or was restarted under us.
+    #[error("the store is unavailable: {0}")]
+    Unavailable(#[source] sqlx::Error),
+    /// A statement failed: a defect of ours or of the schema.
+    #[error("the store refused a statement: {0}")]
+    Failed(#[source] sqlx::Error),
+    /// Migrations could not be applied.
+    #[error("the schema could not be brought up to date: {0}")]
+    Migration(#[from] sqlx::migrate::MigrateError),
+    /// A row that does not make sense.
+    #[error("unexpected data: {0}")]
+    Malformed(String),
+}
+
+impl From<sqlx::Error> for StoreError {
+    fn from(error: sqlx::Error) -> Self {
+        let is_outage = match &error {
+            sqlx::Error::Io(_)
+            | sqlx::Error::PoolTimedOut
+            | sqlx::Error::PoolClosed
+            | sqlx::Error::WorkerCrashed
+            | sqlx::Error::Protocol(_) => true,
+            // 08: connection, 57: operator intervention (shutdown, cannot connect now), 53: out of resources, 25006: read only.
+            sqlx::Error::Database(error) => error.code().is_some_and(|code| {
+                code.starts_with("08") || code.starts_with("57") || code.starts_with("53") || code == "25006"
+            }),
+            _ => false,
+        };
+        if is_outage { Self::Unavailable(error) } else { Self::Failed(error) }
+    }
+}
+
+/// Handle to Postgres; cheap to clone.
+#[derive(Debug, Clone)]
+pub struct Store {
+    pool: PgPool,
+}
+
+impl Store {
+    /// Connects and brings the schema up to date.
+    ///
+    /// # Errors
+    /// `Unavailable` when Postgres does not answer, `Migration` when the schema cannot be applied.
+    pub async fn connect(url: &str, config: &StoreConfig) -> Result<Self, StoreError> {
+        let options = PgConnectOptions::from_str(url)?.application_name("seatwire").options([
+            ("statement_timeout", config.statement_timeout.as_millis().to_string()),
+            ("lock_timeout", LOCK_TIMEOUT_MS.to_string()),
+            ("idle_in_transaction_session_timeout", IDLE_IN_TRANSACTION_MS.to_string()),
+        ]);
+        let first = PgPoolOptions::new()
+            .max_connections(1)
+            .acquire_timeout(FIRST_CONNECT_TIMEOUT)
+            .connect_with(options.clone())
+            .await?;
+        MIGRATIONS.run(&first).await?;
+        first.close().await;
+        let pool = PgPoolOptions::new()
+            .max_connections(config.max_connections)
+            .acquire_timeout(config.acquire_timeout)
+            .test_before_acquire(true)
+            // A cancelled future may leave a transaction open on its connection; nobody else must write into it.
+            .after_release(|connection, _| {
+                Box::pin(async move {
+                    sqlx::raw_sql("rollback").execute(&mut *connection).await?;
+                    Ok(true)
+                })
+            })
+            .connect_with(options)
+            .await?;
+        Ok(Self { pool })
+    }
+
+    /// The pool, for functions of `store` that take an executor.
+    #[must_use]
+    pub const fn pool(&self) -> &PgPool {
+        &self.pool
+    }
+
+    /// Whether Postgres answers.
+    ///
+    /// # Errors
+    /// `Unavailable` when it does not.
+    pub async fn ping(&self) -> Result<(), StoreError> {
+        sqlx::raw_sql("select 1").execute(&self.pool).await?;
+        Ok(())
+    }
+}
