@@ -2,9 +2,16 @@
 //! from the shelf (`inventory`), pays at the till (`checkout`) and is written into the ledger (`store`). `seatmap` shows
 //! everyone what changed, `job` repairs by itself. Imports go downwards only; the README beside `src` has the map.
 
+pub mod error;
+
 pub mod catalogue;
 pub mod inventory;
 pub mod store;
 
 pub mod clock;
 pub mod config;
+pub mod embedded;
+pub mod identity;
+pub mod metrics;
+pub mod shutdown;
+pub mod telemetry;

@@ -1,0 +1,170 @@
+//! The one place where outcomes and failures become codes. Rooms behind know nothing of numbers or HTTP statuses;
+//! doors in front know nothing of Redis or SQL.
+
+use crate::catalogue::EventFacts;
+use crate::identity::TokenError;
+use crate::inventory::{InventoryError, Refusal};
+use crate::store::StoreError;
+use seatwire_proto::client::{FieldError, Refused};
+use seatwire_proto::code::ErrorCode;
+use seatwire_proto::server::ErrorObject;
+use serde_json::json;
+
+/// When to come back while a store is down.
+const UNAVAILABLE_RETRY_MS: u64 = 1_000;
+/// When to come back while the shelf is busy.
+const OVERLOADED_RETRY_MS: u64 = 500;
+/// When to look again at a paused event.
+const PAUSED_RETRY_MS: u64 = 10_000;
+
+/// A code with its plain text.
+#[must_use]
+pub fn refuse(code: ErrorCode) -> ErrorObject {
+    ErrorObject::new(code, message(code))
+}
+
+/// A field that cannot be taken.
+#[must_use]
+pub fn bad_field(field: &FieldError) -> ErrorObject {
+    ErrorObject::new(ErrorCode::BadField, field.to_string()).with_data(json!({"path": field.path}))
+}
+
+/// Bytes that are not a command.
+#[must_use]
+pub fn refused(refused: &Refused) -> ErrorObject {
+    refused.field.as_ref().map_or_else(|| refuse(refused.code), bad_field)
+}
+
+/// A defect of ours: logged here with a trace that the answer carries.
+#[must_use]
+pub fn internal(what: &dyn std::fmt::Display) -> ErrorObject {
+    let trace = uuid::Uuid::now_v7().simple().to_string();
+    tracing::error!(%trace, error = %what, "internal error");
+    refuse(ErrorCode::Internal).with_retry_after_ms(UNAVAILABLE_RETRY_MS).with_data(json!({"trace": trace}))
+}
+
+/// A store is down.
+#[must_use]
+pub fn unavailable(what: &dyn std::fmt::Display) -> ErrorObject {
+    tracing::warn!(error = %what, "a store is unavailable");
+    refuse(ErrorCode::Unavailable).with_retry_after_ms(UNAVAILABLE_RETRY_MS)
+}
+
+/// The ledger could not answer.
+#[must_use]
+pub fn store(error: &StoreError) -> ErrorObject {
+    match error {
+        StoreError::Unavailable(_) => unavailable(error),
+        StoreError::Failed(_) | StoreError::Migration(_) | StoreError::Malformed(_) => internal(error),
+    }
+}
+
+/// The shelf could not answer.
+#[must_use]
+pub fn inventory(error: &InventoryError) -> ErrorObject {
+    match error {
+        InventoryError::Unavailable(_) => unavailable(error),
+        InventoryError::TimeoutUnknown => refuse(ErrorCode::TimeoutUnknown),
+        InventoryError::Overloaded(_) => refuse(ErrorCode::Overloaded).with_retry_after_ms(OVERLOADED_RETRY_MS),
+        InventoryError::Malformed(_) => internal(error),
+    }
+}
+
+/// A token that is not taken.
+#[must_use]
+pub fn token(error: TokenError) -> ErrorObject {
+    match error {
+        TokenError::Invalid => refuse(ErrorCode::Unauthorized),
+        TokenError::Expired => refuse(ErrorCode::TokenExpired),
+    }
+}
+
+/// A refusal of the shelf, with the data its code promises.
+#[must_use]
+pub fn refusal(refusal: &Refusal, event: &EventFacts, alternatives: impl FnOnce() -> Vec<Vec<u32>>) -> ErrorObject {
+    let indices = |seats: &[seatwire_proto::seat::SeatIndex]| seats.iter().map(|seat| seat.0).collect::<Vec<_>>();
+    match refusal {
+        Refusal::KeyReused => refuse(ErrorCode::KeyReused),
+        Refusal::AdmissionRequired => refuse(ErrorCode::AdmissionRequired),
+        Refusal::NotOnSale => refuse(ErrorCode::NotOnSale).with_data(json!({"on_sale_ms": event.on_sale_ms})),
+        Refusal::Paused => refuse(ErrorCode::Paused).with_retry_after_ms(PAUSED_RETRY_MS),
+        Refusal::SoldOut => refuse(ErrorCode::SoldOut),
+        Refusal::HoldNotFound => refuse(ErrorCode::HoldNotFound),
+        Refusal::HoldExpired => refuse(ErrorCode::HoldExpired),
+        Refusal::ExtendRefused => refuse(ErrorCode::ExtendRefused),
+        Refusal::HoldLocked(order) => refuse(ErrorCode::HoldLocked).with_data(json!({"order": order})),
+        Refusal::ModeNotAllowed => refuse(ErrorCode::ModeNotAllowed),
+        Refusal::SeatTaken(seats) => {
+            refuse(ErrorCode::SeatTaken).with_data(json!({"seats": indices(seats), "alternatives": alternatives()}))
+        }
+        Refusal::NotEnough { most_together } => {
+            refuse(ErrorCode::NotEnough).with_data(json!({"most_together": most_together}))
+        }
+        Refusal::AreaFull { remaining } => refuse(ErrorCode::AreaFull).with_data(json!({"remaining": remaining})),
+        Refusal::LimitExceeded { limit, used } => {
+            refuse(ErrorCode::LimitExceeded).with_data(json!({"limit": limit, "used": used}))
+        }
+        Refusal::CompanionRule => refuse(ErrorCode::CompanionRule),
+        Refusal::OrphanSeat(seats) => refuse(ErrorCode::OrphanSeat).with_data(json!({"seats": indices(seats)})),
+        Refusal::NotInHold { is_area, position } => {
+            let list = if *is_area { "areas" } else { "seats" };
+            bad_field(&FieldError::new(format!("/{list}/{position}"), "not in the hold"))
+        }
+    }
+}
+
+const fn message(code: ErrorCode) -> &'static str {
+    use ErrorCode as E;
+    match code {
+        E::BadJson => "expected one JSON object",
+        E::BadField => "a field cannot be taken",
+        E::UnknownOp => "no such command",
+        E::TooLarge => "the body is too large",
+        E::NotReady => "wait for the answer to hello",
+        E::DuplicateId => "this id is still unanswered",
+        E::Unauthorized => "a valid token is needed",
+        E::TokenExpired => "the token has expired",
+        E::Forbidden => "not allowed",
+        E::AdmissionRequired => "the waiting room comes first",
+        E::AdmissionInvalid => "the admission is of no use here",
+        E::ChallengeRequired => "a proof of work is needed",
+        E::ChallengeFailed => "the proof of work is wrong",
+        E::RateLimited => "too many commands",
+        E::Overloaded => "more work than can be done in time",
+        E::Draining => "this node is about to stop",
+        E::TimeoutUnknown => "the outcome is not known yet; ask again with the same key",
+        E::Unavailable => "a store does not answer",
+        E::SeatTaken => "at least one seat is not available",
+        E::SeatUnknown => "no such seat, area or section in this event",
+        E::NotEnough => "fewer seats are left than asked for",
+        E::LimitExceeded => "the limit of this identity is reached",
+        E::OrphanSeat => "the choice leaves a single seat behind",
+        E::AreaFull => "the area has fewer places left",
+        E::NotOnSale => "selling has not begun or is over",
+        E::Paused => "selling is paused",
+        E::SoldOut => "nothing is left",
+        E::EventUnknown => "no such event",
+        E::CodeInvalid => "the code opens nothing here",
+        E::CompanionRule => "a companion seat goes with an accessible seat",
+        E::ModeNotAllowed => "this section sells best available only",
+        E::HoldNotFound => "no such hold",
+        E::HoldExpired => "the hold has expired",
+        E::ExtendRefused => "the hold was extended already",
+        E::HoldLocked => "the hold is being paid for",
+        E::PriceChanged => "the total is another now",
+        E::OrderNotFound => "no such order",
+        E::RefundRefused => "this cannot be refunded",
+        E::AlreadyPaid => "the order is paid",
+        E::KeyReused => "the key was used with another body",
+        E::KeyInUse => "the command with this key is still running",
+        E::CancelRefused => "the order cannot be cancelled now",
+        E::PaymentOpen => "a payment is open; wait for its outcome",
+        E::PayRefused => "no further payment is taken for this order",
+        E::WaitlistClosed => "the waitlist takes nobody now",
+        E::RoomClosed => "the waiting room takes nobody now",
+        E::PlaceUnknown => "no place in the waiting room",
+        E::NotYourTurn => "the place is not due yet",
+        E::AlreadyRegistered => "one entry an identity",
+        E::Internal => "our fault; the trace finds it in the log",
+    }
+}
