@@ -7,6 +7,8 @@ use sqlx::{PgPool, migrate::Migrator};
 use std::str::FromStr;
 use std::time::Duration;
 
+pub mod server_key;
+
 static MIGRATIONS: Migrator = sqlx::migrate!("../migrations");
 
 /// Longest a transaction may sit idle before Postgres ends it: a node that hangs must not hold locks.
