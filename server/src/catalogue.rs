@@ -1,105 +1,293 @@
-//! What is on sale: one immutable `EventFacts` an event, read from Postgres and shared by every room that needs
-//! prices, rules or the shape of the place. Nothing here says which seat is free: that is `inventory` and `seatmap`.
-//! Facts are replaced whole when the organiser changes something; a command works on the facts it began with.
+//! What is on sale, read from Postgres and kept in memory: facts for commands, pages for readers, plans by hash.
+//! `command`, `http` and `seatmap` come in with an id; nothing here says which seat is free: that is `inventory` and
+//! `seatmap`. Changes are noticed by the event's revision, within about a second of asking.
 
-use roaring::RoaringBitmap;
+mod facts;
+mod layout;
+mod page;
+
+pub use facts::{AreaFacts, EventFacts, SectionFacts};
+pub use layout::StoredLayout;
+pub use page::EventPage;
+
+use crate::clock::Clock;
+use crate::store::event::{self, EventFilter};
+use crate::store::{Store, StoreError};
+use dashmap::DashMap;
+use parking_lot::Mutex;
 use seatwire_proto::id::EventId;
-use seatwire_proto::money::Currency;
-use seatwire_proto::seat::{AreaIndex, SeatIndex, SectionIndex};
-use seatwire_proto::server::{EventState, PriceTier, Rules, SalesMode};
+use seatwire_proto::server::EventSummary;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use tokio::sync::Semaphore;
 
-/// Everything a command must know of an event before it touches a store.
+/// Younger pages are given without a look: the price of a look a second per event and node.
+const FRESH_MS: u64 = 1_000;
+/// Older pages are checked before they are given; in between they are given at once and checked behind the back.
+/// Bounds how long a change can go unnoticed on a node nobody asks.
+const STALE_MS: u64 = 5_000;
+/// Most events in memory. A whole stadium takes about 0.5 MB, a small hall 10 kB. The longest unasked goes first.
+const MAX_EVENTS: usize = 2_048;
+/// Most plans in memory, a few MB for the largest. The least recently loaded goes first; it is read again when asked for.
+const MAX_LAYOUTS: usize = 64;
+/// Most events and plans being read at once: a crowd asking for unknown ids must not take every connection.
+const MAX_CONCURRENT_LOADS: usize = 4;
+/// How old the number of taken seats of an event without a live map may be.
+const TAKEN_FRESH_MS: u64 = 5_000;
+
+/// Handle to what is on sale; cheap to clone.
 #[derive(Debug, Clone)]
-pub struct EventFacts {
-    /// Its id.
-    pub id: EventId,
-    /// Its short number, which hold ids carry (see `inventory::key`).
-    pub number: u32,
-    /// Grows with every change the organiser makes.
-    pub revision: u64,
-    /// State set by the organiser or by time.
-    pub state: EventState,
-    /// When selling begins.
-    pub on_sale_ms: u64,
-    /// Of every amount.
-    pub currency: Currency,
-    /// Hash of the layout.
-    pub layout: String,
-    /// Priced classes, at most 256.
-    pub price_tiers: Vec<PriceTier>,
-    /// One byte a seat: index into `price_tiers`. Its length is the seat count.
-    pub seat_tiers: Vec<u8>,
-    /// Sections in layout order.
-    pub sections: Vec<SectionFacts>,
-    /// Areas in layout order.
-    pub areas: Vec<AreaFacts>,
-    /// Seats that are not for sale through the open channel.
-    pub blocked: RoaringBitmap,
-    /// Limits and times.
-    pub rules: Rules,
-    /// Whether buyers must be admitted first.
-    pub has_waiting_room: bool,
-    /// Whether released seats go to a list once sold out.
-    pub has_waitlist: bool,
+pub struct Catalogue(Arc<Inner>);
+
+#[derive(Debug)]
+struct Inner {
+    store: Store,
+    clock: Clock,
+    events: DashMap<EventId, Arc<Entry>>,
+    numbers: DashMap<u32, EventId>,
+    layouts: DashMap<String, Arc<StoredLayout>>,
+    taken: DashMap<EventId, (u64, u32)>,
+    loads: Semaphore,
+    loading: DashMap<EventId, Arc<tokio::sync::Mutex<()>>>,
 }
 
-/// A section's seats are consecutive indices.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct SectionFacts {
-    /// For people.
-    pub name: String,
-    /// Its first seat.
-    pub first: SeatIndex,
-    /// One past its last seat.
-    pub end: SeatIndex,
-    /// How it sells.
-    pub sales_mode: SalesMode,
+#[derive(Debug)]
+struct Entry {
+    page: Mutex<Arc<EventPage>>,
+    checked_ms: AtomicU64,
+    is_checking: AtomicBool,
 }
 
-/// A general-admission area.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct AreaFacts {
-    /// For people.
-    pub name: String,
-    /// Index into `price_tiers`.
-    pub price_tier: u8,
-    /// Places in all.
-    pub capacity: u32,
-}
-
-impl EventFacts {
-    /// Seats in the layout.
+impl Catalogue {
+    /// A catalogue with nothing read yet.
     #[must_use]
-    pub fn seat_count(&self) -> u32 {
-        self.seat_tiers.len() as u32
+    pub fn new(store: Store, clock: Clock) -> Self {
+        Self(Arc::new(Inner {
+            store,
+            clock,
+            events: DashMap::new(),
+            numbers: DashMap::new(),
+            layouts: DashMap::new(),
+            taken: DashMap::new(),
+            loads: Semaphore::new(MAX_CONCURRENT_LOADS),
+            loading: DashMap::new(),
+        }))
     }
 
-    /// Areas in the layout.
-    #[must_use]
-    pub fn area_count(&self) -> u32 {
-        self.areas.len() as u32
+    /// The facts of an event, at most about a second old where it is asked for often; `None` = no such event.
+    ///
+    /// # Errors
+    /// Only when the event is not in memory and Postgres does not answer.
+    pub async fn event(&self, id: EventId) -> Result<Option<Arc<EventFacts>>, StoreError> {
+        Ok(self.page(id).await?.map(|page| page.facts.clone()))
     }
 
-    /// The price tier of a seat; `None` for a seat the event does not have.
-    #[must_use]
-    pub fn seat_tier(&self, seat: SeatIndex) -> Option<(u8, &PriceTier)> {
-        let tier = *self.seat_tiers.get(seat.position())?;
-        Some((tier, self.price_tiers.get(usize::from(tier))?))
+    /// The same by the short number that hold ids carry.
+    ///
+    /// # Errors
+    /// As [`Catalogue::event`].
+    pub async fn event_by_number(&self, number: u32) -> Result<Option<Arc<EventFacts>>, StoreError> {
+        let known = self.0.numbers.get(&number).map(|id| *id);
+        let id = match known {
+            Some(id) => id,
+            None => {
+                let _permit = self.permit().await?;
+                match event::id_of_number(self.0.store.pool(), number).await? {
+                    Some(id) => {
+                        self.0.numbers.insert(number, id);
+                        id
+                    }
+                    None => return Ok(None),
+                }
+            }
+        };
+        self.event(id).await
     }
 
-    /// The price tier of an area.
-    #[must_use]
-    pub fn area_tier(&self, area: AreaIndex) -> Option<(u8, &PriceTier)> {
-        let tier = self.areas.get(area.position())?.price_tier;
-        Some((tier, self.price_tiers.get(usize::from(tier))?))
+    /// An event with everything readers see of it but the counts of seats.
+    ///
+    /// # Errors
+    /// As [`Catalogue::event`].
+    pub async fn page(&self, id: EventId) -> Result<Option<Arc<EventPage>>, StoreError> {
+        let known = self.0.events.get(&id).map(|entry| entry.clone());
+        let Some(entry) = known else { return self.load(id).await };
+        let age_ms = self.0.clock.now_ms().saturating_sub(entry.checked_ms.load(Ordering::Relaxed));
+        let page = entry.page.lock().clone();
+        if age_ms < FRESH_MS {
+            return Ok(Some(page));
+        }
+        if age_ms >= STALE_MS {
+            // Postgres down: commands decide by Redis and the ledger; old facts are better than none.
+            return match self.check(id, &entry).await {
+                Ok(page) => Ok(page),
+                Err(error) => {
+                    tracing::warn!(event = %id, %error, "event not refreshed");
+                    Ok(Some(page))
+                }
+            };
+        }
+        if !entry.is_checking.swap(true, Ordering::AcqRel) {
+            let catalogue = self.clone();
+            tokio::spawn(async move {
+                if let Err(error) = catalogue.check(id, &entry).await {
+                    tracing::warn!(event = %id, %error, "event not refreshed");
+                }
+                entry.is_checking.store(false, Ordering::Release);
+            });
+        }
+        Ok(Some(page))
     }
 
-    /// The section a seat stands in: sections are in the order of their seats.
-    #[must_use]
-    pub fn section_of(&self, seat: SeatIndex) -> Option<(SectionIndex, &SectionFacts)> {
-        let after = self.sections.partition_point(|section| section.first <= seat);
-        let index = after.checked_sub(1)?;
-        let section = &self.sections[index];
-        (seat < section.end).then_some((SectionIndex(index as u32), section))
+    /// Forgets what is in memory of an event, so that the next look reads it anew: after a change made by this node.
+    pub fn forget(&self, id: EventId) {
+        self.0.events.remove(&id);
+        self.0.taken.remove(&id);
+    }
+
+    /// A plan by its hash; `None` = no such plan.
+    ///
+    /// # Errors
+    /// Postgres' own; `Malformed` when the stored plan is damaged.
+    pub async fn layout(&self, hash: &str) -> Result<Option<Arc<StoredLayout>>, StoreError> {
+        if let Some(layout) = self.0.layouts.get(hash) {
+            return Ok(Some(layout.clone()));
+        }
+        let _permit = self.permit().await?;
+        if let Some(layout) = self.0.layouts.get(hash) {
+            return Ok(Some(layout.clone()));
+        }
+        let Some(stored_json) = crate::store::layout::stored_json(self.0.store.pool(), hash).await? else {
+            return Ok(None);
+        };
+        // Milliseconds of parsing and packing for a stadium: not on a thread that drives sockets.
+        let layout = tokio::task::spawn_blocking(move || StoredLayout::from_stored_json(&stored_json))
+            .await
+            .map_err(|error| StoreError::Malformed(error.to_string()))??;
+        let layout = Arc::new(layout);
+        while self.0.layouts.len() >= MAX_LAYOUTS {
+            let Some(other) = self.0.layouts.iter().next().map(|entry| entry.key().clone()) else { break };
+            self.0.layouts.remove(&other);
+        }
+        self.0.layouts.insert(hash.to_owned(), layout.clone());
+        Ok(Some(layout))
+    }
+
+    /// Events in order of (starts_ms, id). `available` counts what is neither blocked nor reserved nor sold, a few
+    /// seconds old; a live map knows better.
+    ///
+    /// # Errors
+    /// Postgres' own.
+    pub async fn list(&self, filter: &EventFilter) -> Result<Vec<EventSummary>, StoreError> {
+        let rows = event::events(self.0.store.pool(), filter).await?;
+        let ids: Vec<EventId> = rows.iter().map(|row| row.id).collect();
+        let taken = self.taken(&ids).await?;
+        let now_ms = self.0.clock.now_ms();
+        rows.into_iter()
+            .zip(taken)
+            .map(|(row, taken)| {
+                let known = self.0.events.get(&row.id).map(|entry| entry.page.lock().facts.saleable());
+                let saleable = known.unwrap_or_else(|| row.seat_count.saturating_add(row.area_places));
+                page::summary(row, saleable.saturating_sub(taken), now_ms)
+            })
+            .collect()
+    }
+
+    /// Seats and places reserved or sold, by Postgres, at most a few seconds old.
+    ///
+    /// # Errors
+    /// Postgres' own.
+    pub async fn taken(&self, ids: &[EventId]) -> Result<Vec<u32>, StoreError> {
+        let now_ms = self.0.clock.now_ms();
+        let is_fresh =
+            |id: &EventId| self.0.taken.get(id).is_some_and(|known| now_ms.saturating_sub(known.0) < TAKEN_FRESH_MS);
+        let missing: Vec<EventId> = ids.iter().copied().filter(|id| !is_fresh(id)).collect();
+        if !missing.is_empty() {
+            let counts = event::taken_counts(self.0.store.pool(), &missing).await?;
+            if self.0.taken.len() > MAX_EVENTS {
+                self.0.taken.retain(|_, known| now_ms.saturating_sub(known.0) < TAKEN_FRESH_MS);
+            }
+            for (id, count) in missing.iter().zip(counts) {
+                self.0.taken.insert(*id, (now_ms, count));
+            }
+        }
+        Ok(ids.iter().map(|id| self.0.taken.get(id).map_or(0, |known| known.1)).collect())
+    }
+
+    async fn permit(&self) -> Result<tokio::sync::SemaphorePermit<'_>, StoreError> {
+        self.0.loads.acquire().await.map_err(|error| StoreError::Malformed(error.to_string()))
+    }
+
+    /// Looks whether the event changed and reads it anew when it did.
+    async fn check(&self, id: EventId, entry: &Entry) -> Result<Option<Arc<EventPage>>, StoreError> {
+        let now_ms = self.0.clock.now_ms();
+        let known = entry.page.lock().clone();
+        match event::revision(self.0.store.pool(), id).await? {
+            Some(revision) if revision == known.facts.revision => {
+                let page = known.at(now_ms);
+                *entry.page.lock() = page.clone();
+                entry.checked_ms.store(now_ms, Ordering::Relaxed);
+                Ok(Some(page))
+            }
+            Some(_) => {
+                let page = self.read(id).await?;
+                if let Some(page) = &page {
+                    *entry.page.lock() = page.clone();
+                    entry.checked_ms.store(now_ms, Ordering::Relaxed);
+                }
+                Ok(page)
+            }
+            None => {
+                self.0.events.remove(&id);
+                Ok(None)
+            }
+        }
+    }
+
+    /// Reads an event that is not in memory; those who ask meanwhile wait for the same reading.
+    async fn load(&self, id: EventId) -> Result<Option<Arc<EventPage>>, StoreError> {
+        let lock = self.0.loading.entry(id).or_default().clone();
+        let _only = lock.lock().await;
+        let known = self.0.events.get(&id).map(|entry| entry.page.lock().clone());
+        if known.is_some() {
+            return Ok(known);
+        }
+        let read = {
+            let _permit = self.permit().await?;
+            self.read(id).await
+        };
+        if let Ok(Some(page)) = &read {
+            self.make_room();
+            self.0.numbers.insert(page.facts.number, id);
+            let entry = Entry {
+                page: Mutex::new(page.clone()),
+                checked_ms: AtomicU64::new(self.0.clock.now_ms()),
+                is_checking: AtomicBool::new(false),
+            };
+            self.0.events.insert(id, Arc::new(entry));
+        }
+        self.0.loading.remove(&id);
+        read
+    }
+
+    async fn read(&self, id: EventId) -> Result<Option<Arc<EventPage>>, StoreError> {
+        let mut connection = self.0.store.pool().acquire().await?;
+        let Some(row) = event::event(&mut connection, id).await? else { return Ok(None) };
+        EventPage::from_row(row, self.0.clock.now_ms()).map(Arc::new).map(Some)
+    }
+
+    fn make_room(&self) {
+        while self.0.events.len() >= MAX_EVENTS {
+            let oldest = self
+                .0
+                .events
+                .iter()
+                .min_by_key(|entry| entry.checked_ms.load(Ordering::Relaxed))
+                .map(|entry| *entry.key());
+            let Some(oldest) = oldest else { break };
+            self.0.events.remove(&oldest);
+        }
+        if self.0.numbers.len() >= MAX_EVENTS * 4 {
+            self.0.numbers.clear();
+        }
     }
 }

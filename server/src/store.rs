@@ -1,13 +1,15 @@
 //! The ledger: Postgres is the truth about what is sold and paid. SQL lives only here, in `store/` and in migrations.
 //! Functions take an executor, so that the caller owns the transaction; a broken constraint comes back as an outcome.
 
+pub mod event;
+pub mod layout;
+pub mod venue;
+
 use crate::config::StoreConfig;
 use sqlx::postgres::{PgConnectOptions, PgPoolOptions};
 use sqlx::{PgPool, migrate::Migrator};
 use std::str::FromStr;
 use std::time::Duration;
-
-pub mod server_key;
 
 static MIGRATIONS: Migrator = sqlx::migrate!("../migrations");
 

@@ -1,0 +1,139 @@
+//! What every command must know of an event, in one immutable value shared by every room that needs prices, rules or
+//! the shape of the place. Replaced whole when the organiser changes something; a command works on what it began with.
+
+use roaring::RoaringBitmap;
+use seatwire_proto::id::EventId;
+use seatwire_proto::money::Currency;
+use seatwire_proto::seat::{AreaIndex, SeatIndex, SectionIndex};
+use seatwire_proto::server::{EventState, PriceTier, Rules, SalesMode};
+
+/// Everything a command must know of an event before it touches a store.
+#[derive(Debug, Clone)]
+pub struct EventFacts {
+    /// Its id.
+    pub id: EventId,
+    /// Its short number, which hold ids carry (see `inventory::key`).
+    pub number: u32,
+    /// Grows with every change the organiser makes.
+    pub revision: u64,
+    /// State set by the organiser or by time, when the facts were read. See [`EventFacts::state_at`].
+    pub state: EventState,
+    /// When selling begins.
+    pub on_sale_ms: u64,
+    /// Of every amount.
+    pub currency: Currency,
+    /// Hash of the layout.
+    pub layout: String,
+    /// Priced classes, at most 256.
+    pub price_tiers: Vec<PriceTier>,
+    /// One byte a seat: index into `price_tiers`. Its length is the seat count.
+    pub seat_tiers: Vec<u8>,
+    /// Sections in layout order.
+    pub sections: Vec<SectionFacts>,
+    /// Areas in layout order.
+    pub areas: Vec<AreaFacts>,
+    /// Seats that are not for sale through the open channel.
+    pub blocked: RoaringBitmap,
+    /// Limits and times.
+    pub rules: Rules,
+    /// Whether buyers must be admitted first.
+    pub has_waiting_room: bool,
+    /// Whether released seats go to a list once sold out.
+    pub has_waitlist: bool,
+}
+
+/// A section's seats are consecutive indices.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct SectionFacts {
+    /// For people.
+    pub name: String,
+    /// Its first seat.
+    pub first: SeatIndex,
+    /// One past its last seat.
+    pub end: SeatIndex,
+    /// How it sells.
+    pub sales_mode: SalesMode,
+}
+
+/// A general-admission area.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct AreaFacts {
+    /// For people.
+    pub name: String,
+    /// Index into `price_tiers`.
+    pub price_tier: u8,
+    /// Places in all.
+    pub capacity: u32,
+}
+
+impl EventFacts {
+    /// Seats in the layout.
+    #[must_use]
+    pub fn seat_count(&self) -> u32 {
+        self.seat_tiers.len() as u32
+    }
+
+    /// Areas in the layout.
+    #[must_use]
+    pub fn area_count(&self) -> u32 {
+        self.areas.len() as u32
+    }
+
+    /// The price tier of a seat; `None` for a seat the event does not have.
+    #[must_use]
+    pub fn seat_tier(&self, seat: SeatIndex) -> Option<(u8, &PriceTier)> {
+        let tier = *self.seat_tiers.get(seat.position())?;
+        Some((tier, self.price_tiers.get(usize::from(tier))?))
+    }
+
+    /// The price tier of an area.
+    #[must_use]
+    pub fn area_tier(&self, area: AreaIndex) -> Option<(u8, &PriceTier)> {
+        let tier = self.areas.get(area.position())?.price_tier;
+        Some((tier, self.price_tiers.get(usize::from(tier))?))
+    }
+
+    /// The state at a moment: what is scheduled goes on sale by itself, to the millisecond, and not before.
+    #[must_use]
+    pub const fn state_at(&self, now_ms: u64) -> EventState {
+        effective_state(self.state, self.on_sale_ms, now_ms)
+    }
+
+    /// Seats and places that could be sold at all through the open channel.
+    #[must_use]
+    pub fn saleable(&self) -> u32 {
+        let places = self.areas.iter().fold(0_u32, |sum, area| sum.saturating_add(area.capacity));
+        self.seat_count().saturating_sub(self.blocked.len() as u32).saturating_add(places)
+    }
+
+    /// The section a seat stands in: sections are in the order of their seats.
+    #[must_use]
+    pub fn section_of(&self, seat: SeatIndex) -> Option<(SectionIndex, &SectionFacts)> {
+        let after = self.sections.partition_point(|section| section.first <= seat);
+        let index = after.checked_sub(1)?;
+        let section = &self.sections[index];
+        (seat < section.end).then_some((SectionIndex(index as u32), section))
+    }
+}
+
+/// `scheduled` and `on_sale` are one word of the organiser; the time decides which of them it is.
+pub(super) const fn effective_state(state: EventState, on_sale_ms: u64, now_ms: u64) -> EventState {
+    match state {
+        EventState::Scheduled | EventState::OnSale if now_ms >= on_sale_ms => EventState::OnSale,
+        EventState::Scheduled | EventState::OnSale => EventState::Scheduled,
+        other => other,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_scheduled_goes_on_sale_by_itself_and_not_before() {
+        assert_eq!(effective_state(EventState::Scheduled, 100, 99), EventState::Scheduled);
+        assert_eq!(effective_state(EventState::Scheduled, 100, 100), EventState::OnSale);
+        assert_eq!(effective_state(EventState::OnSale, 100, 99), EventState::Scheduled);
+        assert_eq!(effective_state(EventState::Paused, 100, 200), EventState::Paused);
+    }
+}

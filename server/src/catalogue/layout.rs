@@ -1,0 +1,47 @@
+//! A plan in the forms in which it travels: JSON, JSON compressed, compact. Made once, shared by all who ask.
+
+use crate::store::StoreError;
+use bytes::Bytes;
+use flate2::Compression;
+use flate2::write::GzEncoder;
+use seatwire_proto::layout::{Layout, LayoutHash};
+use std::io::Write as _;
+
+/// A plan ready to be served.
+#[derive(Debug)]
+pub struct StoredLayout {
+    /// 32 hex digits.
+    pub hash: String,
+    /// JSON with `hash` as its first member.
+    pub json: Bytes,
+    /// The same, gzip.
+    pub json_gzip: Bytes,
+}
+
+impl StoredLayout {
+    /// Makes all forms from the JSON as it was hashed.
+    ///
+    /// # Errors
+    /// `Malformed` when it is not a valid layout.
+    pub fn from_stored_json(stored_json: &[u8]) -> Result<Self, StoreError> {
+        let malformed = |error: &dyn std::fmt::Display| StoreError::Malformed(format!("layout: {error}"));
+        Layout::from_json(stored_json).map_err(|error| malformed(&error))?;
+        let json = Layout::served_json(stored_json);
+        let mut gzip = GzEncoder::new(Vec::new(), Compression::default());
+        gzip.write_all(&json).map_err(|error| malformed(&error))?;
+        let json_gzip = gzip.finish().map_err(|error| malformed(&error))?;
+        Ok(Self {
+            hash: LayoutHash::of(stored_json).to_string(),
+            json: Bytes::from(json),
+            json_gzip: Bytes::from(json_gzip),
+        })
+    }
+
+    /// The plan itself, read anew: for those who need rows and neighbours, once an event.
+    ///
+    /// # Errors
+    /// `Malformed`, which the making excludes.
+    pub fn parse(&self) -> Result<Layout, StoreError> {
+        Layout::from_json(&self.json).map_err(|error| StoreError::Malformed(format!("layout: {error}")))
+    }
+}

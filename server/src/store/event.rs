@@ -1,0 +1,509 @@
+//! Events with their price tiers, sections and areas. Written by organisers, read by the catalogue only, which keeps
+//! what commands need in memory. The revision tells whether anything changed since.
+
+use super::StoreError;
+use seatwire_proto::id::{EventId, PerformerId, VenueId};
+use seatwire_proto::server::{EventState, OrphanRule, Performer, PriceTier, Rules, SalesMode, Venue};
+use sqlx::types::{Json, Uuid};
+use sqlx::{PgConnection, PgExecutor};
+
+/// An event to be entered, whole.
+#[derive(Debug, Clone)]
+pub struct NewEvent {
+    /// Its id.
+    pub id: EventId,
+    /// Where.
+    pub venue: VenueId,
+    /// Hash of its layout.
+    pub layout: String,
+    /// For people.
+    pub name: String,
+    /// For people.
+    pub description: String,
+    /// Who plays, in order.
+    pub performers: Vec<PerformerId>,
+    /// When it begins.
+    pub starts_ms: u64,
+    /// When selling begins.
+    pub on_sale_ms: u64,
+    /// Its state.
+    pub state: EventState,
+    /// ISO 4217.
+    pub currency: String,
+    /// Limits and times.
+    pub rules: Rules,
+    /// Whether buyers wait first.
+    pub has_waiting_room: bool,
+    /// Whether released seats go to a list.
+    pub has_waitlist: bool,
+    /// Priced classes, at most 256.
+    pub price_tiers: Vec<PriceTier>,
+    /// One byte a seat.
+    pub seat_tiers: Vec<u8>,
+    /// Roaring set, portable format.
+    pub blocked: Vec<u8>,
+    /// In layout order.
+    pub sections: Vec<SectionRow>,
+    /// In layout order.
+    pub areas: Vec<AreaRow>,
+}
+
+/// A section of an event.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct SectionRow {
+    /// For people.
+    pub name: String,
+    /// Its first seat.
+    pub first_seat: u32,
+    /// One past its last seat.
+    pub end_seat: u32,
+    /// How it sells.
+    pub sales_mode: SalesMode,
+}
+
+/// An area of an event.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct AreaRow {
+    /// For people.
+    pub name: String,
+    /// Index into the price tiers.
+    pub price_tier: u8,
+    /// Places in all.
+    pub capacity: u32,
+}
+
+/// What lists show of an event, as stored.
+#[derive(Debug, Clone)]
+pub struct SummaryRow {
+    /// Its id.
+    pub id: EventId,
+    /// For people.
+    pub name: String,
+    /// Who plays.
+    pub performers: Vec<Performer>,
+    /// Where.
+    pub venue: Venue,
+    /// When it begins.
+    pub starts_ms: u64,
+    /// When selling begins.
+    pub on_sale_ms: u64,
+    /// As set.
+    pub state: EventState,
+    /// ISO 4217.
+    pub currency: String,
+    /// Hash of the layout.
+    pub layout: String,
+    /// Seats in the layout.
+    pub seat_count: u32,
+    /// Priced classes.
+    pub price_tiers: Vec<PriceTier>,
+    /// Places in all areas.
+    pub area_places: u32,
+    /// Whether buyers wait first.
+    pub has_waiting_room: bool,
+    /// Whether released seats go to a list.
+    pub has_waitlist: bool,
+}
+
+/// A whole event, as stored.
+#[derive(Debug, Clone)]
+pub struct EventRow {
+    /// What lists show.
+    pub summary: SummaryRow,
+    /// Its short number.
+    pub number: u32,
+    /// Grows with every change.
+    pub revision: u64,
+    /// For people.
+    pub description: String,
+    /// Limits and times.
+    pub rules: Rules,
+    /// One byte a seat.
+    pub seat_tiers: Vec<u8>,
+    /// Roaring set, portable format.
+    pub blocked: Vec<u8>,
+    /// In layout order.
+    pub sections: Vec<SectionRow>,
+    /// In layout order.
+    pub areas: Vec<AreaRow>,
+}
+
+/// Which events a list shows, in order of (starts_ms, id).
+#[derive(Debug, Clone, Default)]
+pub struct EventFilter {
+    /// Every word occurs in the event's, a performer's or the venue's name, or in the city. Empty = all.
+    pub words: Vec<String>,
+    /// Beginning at or after.
+    pub from_ms: Option<u64>,
+    /// Beginning before.
+    pub to_ms: Option<u64>,
+    /// Behind this one.
+    pub after: Option<(u64, EventId)>,
+    /// At most so many.
+    pub limit: u32,
+}
+
+/// Reads one of the wire's words back from a column.
+fn word<T: serde::de::DeserializeOwned>(text: &str) -> Result<T, StoreError> {
+    serde_json::from_value(serde_json::Value::from(text))
+        .map_err(|error| StoreError::Malformed(format!("{text:?}: {error}")))
+}
+
+/// One of the wire's words, as a column keeps it.
+fn column<T: serde::Serialize>(value: &T) -> String {
+    match serde_json::to_value(value) {
+        Ok(serde_json::Value::String(text)) => text,
+        _ => String::new(),
+    }
+}
+
+/// Enters an event with everything that belongs to it; the caller owns the transaction. Answers its short number.
+///
+/// # Errors
+/// Postgres' own.
+pub async fn insert_event(connection: &mut PgConnection, event: &NewEvent, now_ms: u64) -> Result<u32, StoreError> {
+    let number = sqlx::query_scalar!(
+        r#"insert into events (id, venue_id, layout_hash, name, description, starts_ms, on_sale_ms, state, currency,
+                               seats_per_identity, hold_ttl_ms, orphans, has_waiting_room, has_waitlist, seat_count,
+                               seat_tiers, blocked, created_ms)
+           values ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16, $17, $18)
+           returning number"#,
+        event.id.uuid(),
+        event.venue.uuid(),
+        event.layout,
+        event.name,
+        event.description,
+        event.starts_ms as i64,
+        event.on_sale_ms as i64,
+        column(&event.state),
+        event.currency,
+        event.rules.seats_per_identity as i32,
+        event.rules.hold_ttl_ms as i64,
+        column(&event.rules.orphans),
+        event.has_waiting_room,
+        event.has_waitlist,
+        event.seat_tiers.len() as i32,
+        event.seat_tiers,
+        event.blocked,
+        now_ms as i64,
+    )
+    .fetch_one(&mut *connection)
+    .await?;
+    for (position, performer) in event.performers.iter().enumerate() {
+        sqlx::query!(
+            "insert into event_performers (event_id, position, performer_id) values ($1, $2, $3)",
+            event.id.uuid(),
+            position as i16,
+            performer.uuid()
+        )
+        .execute(&mut *connection)
+        .await?;
+    }
+    for (position, tier) in event.price_tiers.iter().enumerate() {
+        sqlx::query!(
+            r#"insert into event_price_tiers (event_id, position, code, name, color, price_minor, fee_minor)
+               values ($1, $2, $3, $4, $5, $6, $7)"#,
+            event.id.uuid(),
+            position as i16,
+            tier.code,
+            tier.name,
+            tier.color,
+            tier.price_minor,
+            tier.fee_minor
+        )
+        .execute(&mut *connection)
+        .await?;
+    }
+    insert_sections(connection, event).await?;
+    for (index, area) in event.areas.iter().enumerate() {
+        sqlx::query!(
+            "insert into event_areas (event_id, area_index, name, price_tier, capacity) values ($1, $2, $3, $4, $5)",
+            event.id.uuid(),
+            index as i32,
+            area.name,
+            i16::from(area.price_tier),
+            area.capacity as i32
+        )
+        .execute(&mut *connection)
+        .await?;
+    }
+    Ok(number as u32)
+}
+
+/// Sections are many: one statement for all of them.
+async fn insert_sections(connection: &mut PgConnection, event: &NewEvent) -> Result<(), StoreError> {
+    let names: Vec<String> = event.sections.iter().map(|section| section.name.clone()).collect();
+    let first: Vec<i32> = event.sections.iter().map(|section| section.first_seat as i32).collect();
+    let end: Vec<i32> = event.sections.iter().map(|section| section.end_seat as i32).collect();
+    let modes: Vec<String> = event.sections.iter().map(|section| column(&section.sales_mode)).collect();
+    sqlx::query!(
+        r#"insert into event_sections (event_id, section_index, name, first_seat, end_seat, sales_mode)
+           select $1, s.ordinality - 1, s.name, s.first_seat, s.end_seat, s.sales_mode
+           from unnest($2::text[], $3::integer[], $4::integer[], $5::text[])
+                with ordinality as s (name, first_seat, end_seat, sales_mode, ordinality)"#,
+        event.id.uuid(),
+        &names,
+        &first,
+        &end,
+        &modes
+    )
+    .execute(connection)
+    .await?;
+    Ok(())
+}
+
+/// The event's revision, if there is such an event.
+///
+/// # Errors
+/// Postgres' own.
+pub async fn revision(executor: impl PgExecutor<'_>, id: EventId) -> Result<Option<u64>, StoreError> {
+    let revision =
+        sqlx::query_scalar!("select revision from events where id = $1", id.uuid()).fetch_optional(executor).await?;
+    Ok(revision.map(|revision| revision as u64))
+}
+
+/// The id behind a short number.
+///
+/// # Errors
+/// Postgres' own.
+pub async fn id_of_number(executor: impl PgExecutor<'_>, number: u32) -> Result<Option<EventId>, StoreError> {
+    let id =
+        sqlx::query_scalar!("select id from events where number = $1", number as i32).fetch_optional(executor).await?;
+    Ok(id.map(EventId::from_uuid))
+}
+
+/// Whether there is any event.
+///
+/// # Errors
+/// Postgres' own.
+pub async fn is_empty(executor: impl PgExecutor<'_>) -> Result<bool, StoreError> {
+    Ok(sqlx::query_scalar!(r#"select not exists (select 1 from events) as "is_empty!""#).fetch_one(executor).await?)
+}
+
+/// Events for a list, in order of (starts_ms, id).
+///
+/// # Errors
+/// Postgres' own; `Malformed` for a row that does not make sense.
+pub async fn events(executor: impl PgExecutor<'_>, filter: &EventFilter) -> Result<Vec<SummaryRow>, StoreError> {
+    let patterns: Vec<String> = filter.words.iter().map(|word| format!("%{}%", escape_like(word))).collect();
+    let (after_ms, after_id) = filter.after.map_or((-1, Uuid::nil()), |(ms, id)| (ms as i64, id.uuid()));
+    let rows = sqlx::query_as!(
+        RawSummary,
+        r#"select e.id, e.name, e.starts_ms, e.on_sale_ms, e.state, e.currency, e.layout_hash, e.seat_count,
+                  e.has_waiting_room, e.has_waitlist,
+                  v.id as venue_id, v.name as venue_name, v.city, v.country, v.lat, v.lon, v.time_zone,
+                  (select coalesce(jsonb_agg(jsonb_build_object('code', t.code, 'name', t.name, 'color', t.color,
+                              'price_minor', t.price_minor, 'fee_minor', t.fee_minor) order by t.position), '[]')
+                     from event_price_tiers t where t.event_id = e.id) as "price_tiers!: Json<Vec<PriceTier>>",
+                  (select coalesce(jsonb_agg(jsonb_build_object('id', p.id, 'name', p.name) order by ep.position), '[]')
+                     from event_performers ep join performers p on p.id = ep.performer_id
+                    where ep.event_id = e.id) as "performers!: Json<Vec<RawPerformer>>",
+                  (select coalesce(sum(a.capacity), 0)::bigint from event_areas a where a.event_id = e.id)
+                     as "area_places!"
+             from events e join venues v on v.id = e.venue_id
+            where (e.starts_ms, e.id) > ($1, $2)
+              and e.starts_ms >= $3 and e.starts_ms < $4
+              and not exists (
+                  select 1 from unnest($5::text[]) as q (pattern)
+                   where not (e.name ilike q.pattern or v.name ilike q.pattern or v.city ilike q.pattern or exists (
+                       select 1 from event_performers ep join performers p on p.id = ep.performer_id
+                        where ep.event_id = e.id and p.name ilike q.pattern)))
+            order by e.starts_ms, e.id
+            limit $6"#,
+        after_ms,
+        after_id,
+        filter.from_ms.map_or(i64::MIN, |ms| ms as i64),
+        filter.to_ms.map_or(i64::MAX, |ms| ms as i64),
+        &patterns,
+        i64::from(filter.limit),
+    )
+    .fetch_all(executor)
+    .await?;
+    rows.into_iter().map(SummaryRow::try_from).collect()
+}
+
+/// Seats and places reserved or sold, one number an id, in the order of `ids`.
+///
+/// # Errors
+/// Postgres' own.
+pub async fn taken_counts(executor: impl PgExecutor<'_>, ids: &[EventId]) -> Result<Vec<u32>, StoreError> {
+    let uuids: Vec<Uuid> = ids.iter().map(|id| id.uuid()).collect();
+    let counts = sqlx::query_scalar!(
+        r#"select ((select count(*) from taken_seats t where t.event_id = u.id)
+                 + (select coalesce(sum(s.reserved + s.sold), 0) from area_stock s where s.event_id = u.id))::bigint
+                  as "taken!"
+             from unnest($1::uuid[]) with ordinality as u (id, ordinality)
+            order by u.ordinality"#,
+        &uuids
+    )
+    .fetch_all(executor)
+    .await?;
+    Ok(counts.into_iter().map(|count| u32::try_from(count).unwrap_or(u32::MAX)).collect())
+}
+
+/// Letters that mean something to `like` stand for themselves.
+fn escape_like(word: &str) -> String {
+    word.replace('\\', "\\\\").replace('%', "\\%").replace('_', "\\_")
+}
+
+/// A whole event.
+///
+/// # Errors
+/// Postgres' own; `Malformed` for a row that does not make sense.
+pub async fn event(connection: &mut PgConnection, id: EventId) -> Result<Option<EventRow>, StoreError> {
+    let row = sqlx::query!(
+        r#"select e.id, e.name, e.starts_ms, e.on_sale_ms, e.state, e.currency, e.layout_hash, e.seat_count,
+                  e.has_waiting_room, e.has_waitlist, e.number as "number!", e.revision, e.description,
+                  e.seats_per_identity, e.hold_ttl_ms, e.orphans, e.seat_tiers, e.blocked,
+                  v.id as venue_id, v.name as venue_name, v.city, v.country, v.lat, v.lon, v.time_zone,
+                  (select coalesce(jsonb_agg(jsonb_build_object('code', t.code, 'name', t.name, 'color', t.color,
+                              'price_minor', t.price_minor, 'fee_minor', t.fee_minor) order by t.position), '[]')
+                     from event_price_tiers t where t.event_id = e.id) as "price_tiers!: Json<Vec<PriceTier>>",
+                  (select coalesce(jsonb_agg(jsonb_build_object('id', p.id, 'name', p.name) order by ep.position), '[]')
+                     from event_performers ep join performers p on p.id = ep.performer_id
+                    where ep.event_id = e.id) as "performers!: Json<Vec<RawPerformer>>"
+             from events e join venues v on v.id = e.venue_id
+            where e.id = $1"#,
+        id.uuid()
+    )
+    .fetch_optional(&mut *connection)
+    .await?;
+    let Some(row) = row else { return Ok(None) };
+    let sections = sections(connection, id).await?;
+    let areas = areas(connection, id).await?;
+    let rules = Rules {
+        seats_per_identity: row.seats_per_identity as u32,
+        hold_ttl_ms: row.hold_ttl_ms as u64,
+        orphans: word::<OrphanRule>(&row.orphans)?,
+    };
+    let summary = SummaryRow::try_from(RawSummary {
+        id: row.id,
+        name: row.name,
+        starts_ms: row.starts_ms,
+        on_sale_ms: row.on_sale_ms,
+        state: row.state,
+        currency: row.currency,
+        layout_hash: row.layout_hash,
+        seat_count: row.seat_count,
+        has_waiting_room: row.has_waiting_room,
+        has_waitlist: row.has_waitlist,
+        venue_id: row.venue_id,
+        venue_name: row.venue_name,
+        city: row.city,
+        country: row.country,
+        lat: row.lat,
+        lon: row.lon,
+        time_zone: row.time_zone,
+        price_tiers: row.price_tiers,
+        performers: row.performers,
+        area_places: areas.iter().map(|area| i64::from(area.capacity)).sum(),
+    })?;
+    Ok(Some(EventRow {
+        summary,
+        number: row.number as u32,
+        revision: row.revision as u64,
+        description: row.description,
+        rules,
+        seat_tiers: row.seat_tiers,
+        blocked: row.blocked,
+        sections,
+        areas,
+    }))
+}
+
+async fn sections(connection: &mut PgConnection, id: EventId) -> Result<Vec<SectionRow>, StoreError> {
+    let rows = sqlx::query!(
+        "select name, first_seat, end_seat, sales_mode from event_sections where event_id = $1 order by section_index",
+        id.uuid()
+    )
+    .fetch_all(connection)
+    .await?;
+    rows.into_iter()
+        .map(|row| {
+            Ok(SectionRow {
+                name: row.name,
+                first_seat: row.first_seat as u32,
+                end_seat: row.end_seat as u32,
+                sales_mode: word(&row.sales_mode)?,
+            })
+        })
+        .collect()
+}
+
+async fn areas(connection: &mut PgConnection, id: EventId) -> Result<Vec<AreaRow>, StoreError> {
+    let rows = sqlx::query!(
+        "select name, price_tier, capacity from event_areas where event_id = $1 order by area_index",
+        id.uuid()
+    )
+    .fetch_all(connection)
+    .await?;
+    Ok(rows
+        .into_iter()
+        .map(|row| AreaRow { name: row.name, price_tier: row.price_tier as u8, capacity: row.capacity as u32 })
+        .collect())
+}
+
+#[derive(Debug, serde::Deserialize)]
+struct RawPerformer {
+    id: Uuid,
+    name: String,
+}
+
+#[derive(Debug)]
+struct RawSummary {
+    id: Uuid,
+    name: String,
+    starts_ms: i64,
+    on_sale_ms: i64,
+    state: String,
+    currency: String,
+    layout_hash: String,
+    seat_count: i32,
+    has_waiting_room: bool,
+    has_waitlist: bool,
+    venue_id: Uuid,
+    venue_name: String,
+    city: String,
+    country: String,
+    lat: f64,
+    lon: f64,
+    time_zone: String,
+    price_tiers: Json<Vec<PriceTier>>,
+    performers: Json<Vec<RawPerformer>>,
+    area_places: i64,
+}
+
+impl TryFrom<RawSummary> for SummaryRow {
+    type Error = StoreError;
+    fn try_from(row: RawSummary) -> Result<Self, StoreError> {
+        Ok(Self {
+            id: EventId::from_uuid(row.id),
+            name: row.name,
+            performers: row
+                .performers
+                .0
+                .into_iter()
+                .map(|performer| Performer { id: PerformerId::from_uuid(performer.id), name: performer.name })
+                .collect(),
+            venue: Venue {
+                id: VenueId::from_uuid(row.venue_id),
+                name: row.venue_name,
+                city: row.city,
+                country: row.country,
+                lat: row.lat,
+                lon: row.lon,
+                time_zone: row.time_zone,
+            },
+            starts_ms: row.starts_ms as u64,
+            on_sale_ms: row.on_sale_ms as u64,
+            state: word(&row.state)?,
+            currency: row.currency,
+            layout: row.layout_hash,
+            seat_count: row.seat_count as u32,
+            price_tiers: row.price_tiers.0,
+            area_places: u32::try_from(row.area_places).unwrap_or(u32::MAX),
+            has_waiting_room: row.has_waiting_room,
+            has_waitlist: row.has_waitlist,
+        })
+    }
+}
