@@ -1,8 +1,13 @@
 //! The ledger: Postgres is the truth about what is sold and paid. SQL lives only here, in `store/` and in migrations.
 //! Functions take an executor, so that the caller owns the transaction; a broken constraint comes back as an outcome.
 
+pub mod area_stock;
+pub mod constraint;
+pub mod epoch;
 pub mod event;
+pub mod identity_use;
 pub mod layout;
+pub mod taken_seat;
 pub mod venue;
 
 use crate::config::StoreConfig;
@@ -45,9 +50,14 @@ impl From<sqlx::Error> for StoreError {
             | sqlx::Error::PoolClosed
             | sqlx::Error::WorkerCrashed
             | sqlx::Error::Protocol(_) => true,
-            // 08: connection, 57: operator intervention (shutdown, cannot connect now), 53: out of resources, 25006: read only.
+            // 08: connection, 57: operator intervention (shutdown, cannot connect now), 53: out of resources, 25006: read
+            // only, 55P03: a lock that did not come in time.
             sqlx::Error::Database(error) => error.code().is_some_and(|code| {
-                code.starts_with("08") || code.starts_with("57") || code.starts_with("53") || code == "25006"
+                code.starts_with("08")
+                    || code.starts_with("57")
+                    || code.starts_with("53")
+                    || code == "25006"
+                    || code == "55P03"
             }),
             _ => false,
         };
