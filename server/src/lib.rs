@@ -4,6 +4,8 @@
 
 pub mod error;
 
+pub mod checkout;
+
 pub mod catalogue;
 pub mod inventory;
 pub mod store;
