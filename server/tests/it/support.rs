@@ -1,0 +1,38 @@
+//! What every integration test stands on: real Postgres and Redis, a real server, a client that knows only the wire,
+//! and waiting for conditions instead of for time.
+
+pub(crate) mod client;
+pub(crate) mod postgres;
+pub(crate) mod redis;
+
+use std::future::Future;
+use std::time::{Duration, Instant};
+
+/// No condition takes longer than this, also on a busy machine.
+pub(crate) const PATIENCE: Duration = Duration::from_secs(30);
+
+/// Asks until `look` has something, and gives it back; panics with `what` when patience ends.
+pub(crate) async fn eventually<T, F: Future<Output = Option<T>>>(what: &str, mut look: impl FnMut() -> F) -> T {
+    let began = Instant::now();
+    loop {
+        if let Some(found) = look().await {
+            return found;
+        }
+        assert!(began.elapsed() < PATIENCE, "waited in vain for {what}");
+        tokio::time::sleep(Duration::from_millis(10)).await;
+    }
+}
+
+/// The built `seatwire` program, for guards and real processes.
+pub(crate) fn program() -> std::path::PathBuf {
+    std::path::PathBuf::from(env!("CARGO_BIN_EXE_seatwire"))
+}
+
+#[tokio::test]
+async fn every_test_has_a_database_and_a_redis_of_its_own() {
+    let (first, second) = (postgres::fresh_database().await, postgres::fresh_database().await);
+    assert_ne!(first, second);
+    let mut redis = redis::Redis::start().await;
+    redis.kill();
+    redis.restart().await;
+}
