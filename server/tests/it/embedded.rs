@@ -5,6 +5,7 @@ use std::fs;
 use std::io::{Read, Write};
 use std::os::unix::fs::MetadataExt;
 use std::os::unix::net::UnixStream;
+use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::sync::atomic::{AtomicU32, Ordering};
@@ -235,7 +236,9 @@ async fn a_lock_left_by_another_life_is_recognised() {
     let sockets = PathBuf::from(embedded.database_url().split("host=").nth(1).expect("a socket folder"));
     embedded.stop().await;
     // After a reboot the number in a lock may belong to anyone.
-    let mut stranger = Killed(Command::new("sleep").arg("600").spawn().expect("sleep runs"));
+    // Of the same user, because Postgres itself tells other users' processes apart.
+    let user = fs::metadata(folder.0.join("postgres")).expect("the database is there").uid();
+    let mut stranger = Killed(Command::new("sleep").arg("600").uid(user).spawn().expect("sleep runs"));
     let note = format!("{}\n{}\n1700000000\n5432\n\n\n", stranger.0.id(), folder.0.join("postgres").display());
     fs::write(folder.0.join("postgres/postmaster.pid"), &note).expect("a left-over lock");
     fs::create_dir_all(&sockets).expect("the socket folder");
