@@ -300,3 +300,19 @@ async fn a_socket_folder_that_is_open_to_others_is_refused() {
     fs::remove_dir_all(&sockets).expect("it can be removed");
     assert!(line.contains("not a private folder"), "{line}");
 }
+
+#[tokio::test]
+async fn a_data_folder_that_others_cannot_enter_works_for_root_too() {
+    let folder = Folder::new();
+    fs::set_permissions(&folder.0, std::os::unix::fs::PermissionsExt::from_mode(0o700)).expect("closed");
+    let data = folder.0.join("data");
+    let embedded = Embedded::start(config(&data)).await.expect("the embedded servers start");
+    let servers = embedded.servers().to_path_buf();
+    postgres(&embedded.database_url()).await;
+    embedded.stop().await;
+    let as_root = fs::metadata("/proc/self").expect("we live").uid() == 0;
+    assert_eq!(servers != data, as_root, "the files are in {}", servers.display());
+    if as_root {
+        fs::remove_dir_all(&servers).expect("the files can be removed");
+    }
+}
