@@ -2,7 +2,7 @@
 //! `app.ts` makes one for the page; booking sends commands, the event page subscribes. No framework in here.
 import { closeClass } from "../proto/codes";
 import type { Answer, HelloReply, Position, Push, Refusal, SubscribeReply } from "../proto/messages";
-import { applyBytes, type EventMap, emptyMap } from "../state/event_map";
+import { applyBytes, type EventMap, emptyMap, growMap } from "../state/event_map";
 import { Backoff } from "./backoff";
 import type { ServerClock } from "./server_clock";
 
@@ -232,6 +232,7 @@ export class SeatwireClient {
     }
     if (typeof message.push === "string") {
       if (message.push === "server.drain") this.#backoff.spread(Number(message.jitter_ms) || 1);
+      if (message.push === "layout.change") this.#layoutChanged(message);
       this.#options.onPush(message as Push);
       return;
     }
@@ -249,6 +250,14 @@ export class SeatwireClient {
       else this.#subscribeRefused(subscription, answer.error);
     }
     pending.resolve(answer);
+  }
+
+  /** Comes before the first frame that names a new seat, so the map grows before it must hold one. */
+  #layoutChanged(push: Record<string, unknown>): void {
+    const subscription = this.#subscriptions.get(String(push.event));
+    if (!subscription) return;
+    if (subscription.map) growMap(subscription.map, Number(push.seat_count) || 0);
+    subscription.handlers.onLayout(String(push.layout));
   }
 
   #subscribeRefused(subscription: Subscription, error: Refusal): void {
