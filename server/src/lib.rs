@@ -7,6 +7,7 @@ pub mod error;
 pub mod checkout;
 
 pub mod catalogue;
+pub mod import;
 pub mod inventory;
 pub mod store;
 

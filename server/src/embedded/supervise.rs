@@ -87,7 +87,7 @@ where
     };
     tokio::select! {
         _ = guarded.process.wait() => {
-            return Err(EmbeddedError::Ended { name: order.name, tail: last_words(&order.log), log: order.log });
+            return Err(EmbeddedError::Ended { name: order.name, tail: last_line(&order.log), log: order.log });
         }
         ready = timeout(within, ready) => if ready.is_err() {
             guarded.stop().await;
@@ -243,8 +243,7 @@ fn own_program() -> PathBuf {
     }
 }
 
-/// The line of the log that most likely says why the server ended.
-fn last_words(log: &Path) -> String {
+fn last_line(log: &Path) -> String {
     let read = || -> std::io::Result<String> {
         let mut file = fs::File::open(log)?;
         let length = file.metadata()?.len();
@@ -254,8 +253,5 @@ fn last_words(log: &Path) -> String {
         Ok(String::from_utf8_lossy(&bytes).into_owned())
     };
     let text = read().unwrap_or_default();
-    let mut lines = text.lines().rev().filter(|line| !line.trim().is_empty());
-    // Postgres says goodbye after it said why.
-    let why = lines.clone().find(|line| line.contains("FATAL") || line.contains("PANIC")).or_else(|| lines.next());
-    why.unwrap_or("it wrote nothing").trim().to_owned()
+    text.lines().rev().find(|line| !line.trim().is_empty()).unwrap_or("it wrote nothing").trim().to_owned()
 }
