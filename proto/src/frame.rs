@@ -4,6 +4,7 @@
 
 mod decode;
 mod encode;
+mod runs;
 
 pub use decode::{Frame, FrameDecoder, SeatRecords, decode_frame};
 pub use encode::{FrameEncoder, FrameMeta, Wrap, encode_beacon, set_channel, websocket_header_bytes};

@@ -1,6 +1,13 @@
-//! Entry of the buyer app: styles, then the root component into #app.
+//! Entry of the buyer app: language, router, socket, then the root component into #app.
 import { render } from "preact";
+import { app } from "./app";
+import { AppView } from "./ui/app_view";
+import { startRouter } from "./ui/router";
+import { startLanguage } from "./ui/texts";
 import "./ui/style.css";
 
+await startLanguage();
+startRouter();
+app.start();
 const root = document.getElementById("app");
-if (root) render(<main>Seatwire</main>, root);
+if (root) render(<AppView />, root);

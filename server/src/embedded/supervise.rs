@@ -87,7 +87,7 @@ where
     };
     tokio::select! {
         _ = guarded.process.wait() => {
-            return Err(EmbeddedError::Ended { name: order.name, tail: last_line(&order.log), log: order.log });
+            return Err(EmbeddedError::Ended { name: order.name, tail: last_words(&order.log), log: order.log });
         }
         ready = timeout(within, ready) => if ready.is_err() {
             guarded.stop().await;
@@ -243,7 +243,8 @@ fn own_program() -> PathBuf {
     }
 }
 
-fn last_line(log: &Path) -> String {
+/// The line of the log that most likely says why the server ended.
+fn last_words(log: &Path) -> String {
     let read = || -> std::io::Result<String> {
         let mut file = fs::File::open(log)?;
         let length = file.metadata()?.len();
@@ -253,5 +254,8 @@ fn last_line(log: &Path) -> String {
         Ok(String::from_utf8_lossy(&bytes).into_owned())
     };
     let text = read().unwrap_or_default();
-    text.lines().rev().find(|line| !line.trim().is_empty()).unwrap_or("it wrote nothing").trim().to_owned()
+    let mut lines = text.lines().rev().filter(|line| !line.trim().is_empty());
+    // Postgres says goodbye after it said why.
+    let why = lines.clone().find(|line| line.contains("FATAL") || line.contains("PANIC")).or_else(|| lines.next());
+    why.unwrap_or("it wrote nothing").trim().to_owned()
 }

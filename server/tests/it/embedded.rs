@@ -5,8 +5,9 @@ use std::fs;
 use std::io::{Read, Write};
 use std::os::unix::fs::MetadataExt;
 use std::os::unix::net::UnixStream;
+use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
-use std::process::{Command, Stdio};
+use std::process::{Child, Command, Stdio};
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::{Duration, Instant};
 
@@ -49,6 +50,16 @@ impl Folder {
 impl Drop for Folder {
     fn drop(&mut self) {
         let _ = fs::remove_dir_all(&self.0);
+    }
+}
+
+/// A process that does not outlive its test.
+struct Killed(Child);
+
+impl Drop for Killed {
+    fn drop(&mut self) {
+        let _ = self.0.kill();
+        let _ = self.0.wait();
     }
 }
 
@@ -202,17 +213,14 @@ async fn a_process_that_is_going_to_be_killed() {
 #[tokio::test]
 async fn the_servers_die_with_their_parent_even_when_it_is_killed() {
     let folder = Folder::new();
-    let mut parent = Command::new(std::env::current_exe().expect("the test binary has a path"))
-        .args(["--exact", "--ignored", "embedded::a_process_that_is_going_to_be_killed"])
-        .env(DATA_VARIABLE, &folder.0)
-        .stdout(Stdio::null())
-        .spawn()
-        .expect("the test binary starts");
+    let mut command = Command::new(std::env::current_exe().expect("the test binary has a path"));
+    command.args(["--exact", "--ignored", "embedded::a_process_that_is_going_to_be_killed"]);
+    command.env(DATA_VARIABLE, &folder.0).stdout(Stdio::null()).stderr(Stdio::null());
+    let parent = Killed(command.spawn().expect("the test binary starts"));
     until("the servers run", || folder.0.join("embedded.json").exists()).await;
     assert!(embedded::attach(&folder.0).await.is_some(), "other commands find the servers");
     let pids = [folder.postgres_pid().expect("postgres runs"), folder.redis_pid().expect("redis runs")];
-    parent.kill().expect("the parent can be killed");
-    parent.wait().expect("the parent ends");
+    drop(parent);
     for pid in pids {
         until("the server has ended", || !lives(pid)).await;
     }
@@ -228,19 +236,19 @@ async fn a_lock_left_by_another_life_is_recognised() {
     let sockets = PathBuf::from(embedded.database_url().split("host=").nth(1).expect("a socket folder"));
     embedded.stop().await;
     // After a reboot the number in a lock may belong to anyone.
-    let mut stranger = Command::new("sleep").arg("600").spawn().expect("sleep runs");
-    let note = format!("{}\n{}\n1700000000\n5432\n\n\n", stranger.id(), folder.0.join("postgres").display());
+    // Of the same user, because Postgres itself tells other users' processes apart.
+    let user = fs::metadata(folder.0.join("postgres")).expect("the database is there").uid();
+    let mut stranger = Killed(Command::new("sleep").arg("600").uid(user).spawn().expect("sleep runs"));
+    let note = format!("{}\n{}\n1700000000\n5432\n\n\n", stranger.0.id(), folder.0.join("postgres").display());
     fs::write(folder.0.join("postgres/postmaster.pid"), &note).expect("a left-over lock");
     fs::create_dir_all(&sockets).expect("the socket folder");
     fs::set_permissions(&sockets, std::os::unix::fs::PermissionsExt::from_mode(0o700)).expect("made private");
     fs::write(sockets.join(".s.PGSQL.5432.lock"), &note).expect("a left-over socket lock");
-    fs::write(folder.0.join("embedded.lock"), format!("{}\n", stranger.id())).expect("a left-over data lock");
+    fs::write(folder.0.join("embedded.lock"), format!("{}\n", stranger.0.id())).expect("a left-over data lock");
     let embedded = start(&folder).await;
     postgres(&embedded.database_url()).await;
     embedded.stop().await;
-    assert!(stranger.try_wait().expect("it can be asked").is_none(), "the stranger was left alone");
-    stranger.kill().expect("it can be killed");
-    stranger.wait().expect("it ends");
+    assert!(stranger.0.try_wait().expect("it can be asked").is_none(), "the stranger was left alone");
 }
 
 #[tokio::test]
@@ -291,4 +299,20 @@ async fn a_socket_folder_that_is_open_to_others_is_refused() {
     let line = refusal(folder.config()).await.to_string();
     fs::remove_dir_all(&sockets).expect("it can be removed");
     assert!(line.contains("not a private folder"), "{line}");
+}
+
+#[tokio::test]
+async fn a_data_folder_that_others_cannot_enter_works_for_root_too() {
+    let folder = Folder::new();
+    fs::set_permissions(&folder.0, std::os::unix::fs::PermissionsExt::from_mode(0o700)).expect("closed");
+    let data = folder.0.join("data");
+    let embedded = Embedded::start(config(&data)).await.expect("the embedded servers start");
+    let servers = embedded.servers().to_path_buf();
+    postgres(&embedded.database_url()).await;
+    embedded.stop().await;
+    let as_root = fs::metadata("/proc/self").expect("we live").uid() == 0;
+    assert_eq!(servers != data, as_root, "the files are in {}", servers.display());
+    if as_root {
+        fs::remove_dir_all(&servers).expect("the files can be removed");
+    }
 }

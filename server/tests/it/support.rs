@@ -2,8 +2,10 @@
 //! and waiting for conditions instead of for time.
 
 pub(crate) mod client;
+pub(crate) mod node;
 pub(crate) mod postgres;
 pub(crate) mod redis;
+pub(crate) mod stage;
 
 use std::future::Future;
 use std::time::{Duration, Instant};

@@ -1,0 +1,94 @@
+//! A real `seatwire serve` process on free ports: what a third party would talk to. Ends when dropped, and with the
+//! test process, however that ends.
+
+use std::collections::HashMap;
+use std::io::{BufRead, BufReader};
+use std::path::PathBuf;
+use std::process::{Child, Command, Stdio};
+use std::sync::atomic::{AtomicU32, Ordering};
+
+static NEXT: AtomicU32 = AtomicU32::new(0);
+
+/// One node.
+pub(crate) struct Node {
+    guard: Child,
+    data: PathBuf,
+    /// `http://host:port`.
+    pub(crate) url: String,
+    /// The same for operators.
+    pub(crate) admin_url: String,
+}
+
+impl Node {
+    /// Starts one and waits until it listens.
+    pub(crate) async fn start(settings: &HashMap<&str, &str>) -> Self {
+        let number = NEXT.fetch_add(1, Ordering::Relaxed);
+        let data = PathBuf::from(format!("/tmp/seatwire-it-{}-node{number}", std::process::id()));
+        let mut command = Command::new(super::program());
+        // Under a guard that ends it by SIGTERM, then SIGKILL, as it would a Redis.
+        command.args(["guard", "--", "redis", "-"]).arg(super::program()).arg("serve");
+        command
+            .env("SEATWIRE_LISTEN", "127.0.0.1:0")
+            .env("SEATWIRE_ADMIN_LISTEN", "127.0.0.1:0")
+            .env("SEATWIRE_DATA", &data);
+        command.env("SEATWIRE_DRAIN_MS", "200").envs(settings);
+        let mut guard = command.stdin(Stdio::piped()).stdout(Stdio::piped()).spawn().expect("the guard starts");
+        let stdout = BufReader::new(guard.stdout.take().expect("piped"));
+        let (listen, admin) = tokio::task::spawn_blocking(move || {
+            let mut addresses = None;
+            for line in stdout.lines() {
+                let line = line.expect("text");
+                if let Some(rest) = line.strip_prefix("seatwire: listening on ") {
+                    let (listen, admin) = rest.split_once(", admin on ").expect("both addresses");
+                    addresses = Some((listen.to_owned(), admin.to_owned()));
+                }
+                if line.starts_with("seatwire: open ") {
+                    break;
+                }
+            }
+            addresses.expect("the node listens; its complaint stands above")
+        })
+        .await
+        .expect("reads the node's lines");
+        Self { guard, data, url: format!("http://{listen}"), admin_url: format!("http://{admin}") }
+    }
+
+    /// The node's own process id.
+    pub(crate) fn pid(&self) -> u32 {
+        let guard = self.guard.id();
+        let children = std::fs::read_to_string(format!("/proc/{guard}/task/{guard}/children")).unwrap_or_default();
+        let from_threads = || {
+            let tasks = std::fs::read_dir(format!("/proc/{guard}/task")).ok()?;
+            tasks.flatten().find_map(|task| {
+                std::fs::read_to_string(task.path().join("children")).ok().filter(|text| !text.trim().is_empty())
+            })
+        };
+        let children = if children.trim().is_empty() { from_threads().unwrap_or_default() } else { children };
+        children.split_whitespace().next().and_then(|pid| pid.parse().ok()).expect("the node runs")
+    }
+
+    /// Sends a signal by its short name, e.g. `TERM`, `KILL`.
+    pub(crate) fn signal(&self, signal: &str) {
+        let sent = Command::new("kill").args(["-s", signal, &self.pid().to_string()]).status().expect("kill is there");
+        assert!(sent.success(), "the node runs");
+    }
+
+    /// Waits for the end of the process; its exit code.
+    pub(crate) async fn ended(mut self) -> Option<i32> {
+        super::eventually("the node to end", || {
+            let ended = self.guard.try_wait().expect("our child");
+            async move { ended }
+        })
+        .await
+        .code()
+    }
+}
+
+impl Drop for Node {
+    fn drop(&mut self) {
+        // The guard ends its program when its standard input closes.
+        drop(self.guard.stdin.take());
+        let _ = self.guard.wait();
+        let _ = std::fs::remove_dir_all(&self.data);
+    }
+}

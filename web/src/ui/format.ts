@@ -1,0 +1,53 @@
+//! Money and time as people write them, through Intl, in the page's language and the venue's time zone.
+import { lang } from "./texts";
+
+const cache = new Map<string, Intl.NumberFormat | Intl.DateTimeFormat>();
+
+function cached<T extends Intl.NumberFormat | Intl.DateTimeFormat>(key: string, make: () => T): T {
+  let format = cache.get(key) as T | undefined;
+  if (!format) {
+    format = make();
+    cache.set(key, format);
+  }
+  return format;
+}
+
+/** Minor units to text, with as many decimals as the currency has; whole amounts lose theirs when `short`. */
+export function money(minor: number, currency: string, short = false): string {
+  const format = cached(`money ${lang.value} ${currency}`, () => {
+    return new Intl.NumberFormat(lang.value, { style: "currency", currency });
+  });
+  const digits = format.resolvedOptions().maximumFractionDigits ?? 2;
+  const amount = minor / 10 ** digits;
+  if (!short || !Number.isInteger(amount)) return format.format(amount);
+  return cached(`short ${lang.value} ${currency}`, () => {
+    return new Intl.NumberFormat(lang.value, { style: "currency", currency, maximumFractionDigits: 0 });
+  }).format(amount);
+}
+
+export function count(n: number): string {
+  return cached(`count ${lang.value}`, () => new Intl.NumberFormat(lang.value)).format(n);
+}
+
+export type TimeStyle = "long" | "short" | "day" | "month" | "weekday" | "time";
+
+const STYLES: Record<TimeStyle, Intl.DateTimeFormatOptions> = {
+  long: { weekday: "long", day: "numeric", month: "long", year: "numeric", hour: "numeric", minute: "2-digit" },
+  short: { weekday: "short", day: "numeric", month: "short", hour: "numeric", minute: "2-digit" },
+  day: { day: "numeric" },
+  month: { month: "short" },
+  weekday: { weekday: "short" },
+  time: { hour: "numeric", minute: "2-digit" },
+};
+
+/** Epoch milliseconds to text. An unknown time zone falls back to the reader's. */
+export function time(ms: number, style: TimeStyle, timeZone?: string): string {
+  const make = (zone?: string) => new Intl.DateTimeFormat(lang.value, { ...STYLES[style], timeZone: zone });
+  return cached(`time ${lang.value} ${style} ${timeZone}`, () => {
+    try {
+      return make(timeZone);
+    } catch {
+      return make();
+    }
+  }).format(ms);
+}

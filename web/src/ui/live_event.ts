@@ -1,0 +1,116 @@
+//! One event while it is looked at: its facts, its plan and its live map, brought together for the event page.
+//! Made by `event_page.tsx`, fed by HTTP and the socket, closed when the page goes.
+import { signal } from "@preact/signals";
+import { app } from "../app";
+import { type LayoutJson, type SeatPlan, unpackLayout } from "../proto/layout";
+import type { EventDetail, PriceTier, Refusal } from "../proto/messages";
+import type { EventMap } from "../state/event_map";
+
+type MapListener = (map: EventMap, seats: Uint32Array | "all") => void;
+
+export class LiveEvent {
+  readonly id: string;
+  readonly detail = signal<EventDetail | null>(null);
+  readonly plan = signal<SeatPlan | null>(null);
+  /** false while the shown states may be old */
+  readonly live = signal(false);
+  readonly refused = signal<Refusal | null>(null);
+  map: EventMap | null = null;
+  /** index into price_tiers by seat index */
+  seatTiers: Uint8Array = new Uint8Array(0);
+  #listeners = new Set<MapListener>();
+  #unsubscribe: () => void;
+  #layout = "";
+  #closed = false;
+  #unwatch: () => void;
+
+  constructor(id: string) {
+    this.id = id;
+    this.#unsubscribe = app.client.subscribe(id, {
+      onChange: (map, seats) => {
+        this.map = map;
+        for (const listener of this.#listeners) listener(map, seats);
+      },
+      onLive: (live) => {
+        this.live.value = live;
+      },
+      onLayout: (layout) => void this.#useLayout(layout),
+      onRefused: (refusal) => {
+        this.refused.value = refusal;
+      },
+    });
+    this.#unwatch = app.eventPush.subscribe((push) => {
+      if (push?.event === id) this.#pushed(push);
+    });
+    void this.load();
+  }
+
+  close(): void {
+    this.#closed = true;
+    this.#unsubscribe();
+    this.#unwatch();
+  }
+
+  async load(): Promise<void> {
+    this.refused.value = null;
+    const answer = await app.api.event(this.id);
+    if (this.#closed) return;
+    if (!answer.ok) {
+      this.refused.value = answer.error;
+      return;
+    }
+    this.seatTiers = Uint8Array.from(atob(answer.seat_tiers ?? ""), (char) => char.charCodeAt(0));
+    this.detail.value = answer;
+    await this.#useLayout(answer.layout);
+  }
+
+  /** Hears of every change of the map, at once of its present state, until the returned function is called. */
+  onMap(listener: MapListener): () => void {
+    this.#listeners.add(listener);
+    if (this.map?.whole) listener(this.map, "all");
+    return () => this.#listeners.delete(listener);
+  }
+
+  tierOf(seat: number): PriceTier | undefined {
+    return this.detail.value?.price_tiers[this.seatTiers[seat]];
+  }
+
+  async #useLayout(hash: string): Promise<void> {
+    if (hash === this.#layout) return;
+    this.#layout = hash;
+    const layout = await fetchLayout(hash);
+    if (this.#closed || this.#layout !== hash) return;
+    if (!layout) {
+      this.#layout = "";
+      if (!this.plan.value) this.refused.value = { code: "offline", number: 0, retry: "now", message: "no layout" };
+      return;
+    }
+    const grown = this.plan.value !== null;
+    this.plan.value = unpackLayout(layout);
+    if (grown) void this.load();
+  }
+
+  #pushed(push: { push: string; [field: string]: unknown }): void {
+    const detail = this.detail.value;
+    if (!detail) return;
+    if (push.push === "event.state") this.detail.value = { ...detail, state: push.state as EventDetail["state"] };
+    if (push.push === "price.change") {
+      this.detail.value = { ...detail, price_tiers: push.price_tiers as EventDetail["price_tiers"] };
+    }
+  }
+}
+
+const plans = new Map<string, Promise<LayoutJson | null>>();
+
+/** Layouts are frozen under their hash; the page keeps each it has read. */
+export function fetchLayout(hash: string): Promise<LayoutJson | null> {
+  let layout = plans.get(hash);
+  if (!layout) {
+    layout = app.api.layout(hash, "application/json", (response) => response.json() as Promise<LayoutJson>);
+    plans.set(hash, layout);
+    void layout.then((read) => {
+      if (!read) plans.delete(hash);
+    });
+  }
+  return layout;
+}

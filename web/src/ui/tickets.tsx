@@ -1,0 +1,99 @@
+//! Tickets as stubs with seat, code and QR picture. The encoder is loaded when the first ticket is shown.
+import { useSignal } from "@preact/signals";
+import { useEffect } from "preact/hooks";
+import type { SeatPlan } from "../proto/layout";
+import { seatName } from "../proto/layout";
+import type { EventDetail, Order, Ticket } from "../proto/messages";
+import { lineWords } from "./seat_words";
+import { t } from "./texts";
+
+interface Props {
+  order: Order;
+  plan: SeatPlan | null;
+  detail: EventDetail | null;
+}
+
+export function Tickets({ order, plan, detail }: Props) {
+  return (
+    <section aria-labelledby="tickets-title">
+      <h2 id="tickets-title">{t.value.ticketsCount(order.tickets?.length ?? 0)}</h2>
+      <ul class="tickets">
+        {(order.tickets ?? []).map((ticket) => (
+          <li key={ticket.id}>
+            <TicketStub ticket={ticket} plan={plan} detail={detail} />
+          </li>
+        ))}
+      </ul>
+    </section>
+  );
+}
+
+function TicketStub({ ticket, plan, detail }: { ticket: Ticket; plan: SeatPlan | null; detail: EventDetail | null }) {
+  const line = { ...ticket, quantity: 1, price_tier: "", price_minor: 0, fee_minor: 0 };
+  const words = lineWords(line, plan, detail);
+  const name = ticket.seat !== undefined && plan ? seatName(plan, ticket.seat) : null;
+  const usable = ticket.state === "valid";
+  return (
+    <article class={`ticket ${usable ? "" : "spent"}`} aria-label={words}>
+      <div class="ticket-main">
+        <p class="ticket-event">{detail?.name}</p>
+        {name ? (
+          <dl class="ticket-seat">
+            <div>
+              <dt>{t.value.section}</dt>
+              <dd>{name.section}</dd>
+            </div>
+            {name.row && (
+              <div>
+                <dt>{t.value.row}</dt>
+                <dd>{name.row}</dd>
+              </div>
+            )}
+            <div>
+              <dt>{t.value.seat}</dt>
+              <dd>{name.seat}</dd>
+            </div>
+          </dl>
+        ) : (
+          <p class="ticket-area">{words}</p>
+        )}
+        <p class="ticket-code">
+          <span class="visually-hidden">{t.value.ticketCode} </span>
+          <code>{ticket.code}</code>
+        </p>
+        {!usable && <p class="ticket-state">{t.value.ticketState[ticket.state]}</p>}
+      </div>
+      <div class="ticket-stub">
+        {usable && <QrPicture text={ticket.code} />}
+        <p class="small-text">{usable ? t.value.showAtDoor : ""}</p>
+      </div>
+    </article>
+  );
+}
+
+function QrPicture({ text }: { text: string }) {
+  const picture = useSignal<{ side: number; path: string } | null>(null);
+  useEffect(() => {
+    let gone = false;
+    void import("./qr").then(({ qrPath }) => {
+      if (!gone) picture.value = qrPath(text);
+    });
+    return () => {
+      gone = true;
+    };
+  }, [text]);
+  if (!picture.value) return <div class="qr" />;
+  const { side, path } = picture.value;
+  return (
+    <svg
+      class="qr"
+      viewBox={`0 0 ${side} ${side}`}
+      role="img"
+      aria-label={t.value.qrAlt(text)}
+      shape-rendering="crispEdges"
+    >
+      <rect width={side} height={side} fill="#fff" />
+      <path d={path} fill="#000" />
+    </svg>
+  );
+}
