@@ -16,5 +16,6 @@ pub mod config;
 pub mod embedded;
 pub mod identity;
 pub mod metrics;
+pub mod paysim;
 pub mod shutdown;
 pub mod telemetry;

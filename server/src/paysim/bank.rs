@@ -1,0 +1,589 @@
+//! The simulator's books: every change to intents, refunds and events happens here, under one lock and without waiting,
+//! and is appended to the ledger in the same order. Answers are already in the provider's shape.
+
+use super::ledger::Ledger;
+use super::method::{Behaviour, DeclineWords};
+use super::object::{Charge, Event, Intent, IntentStatus, PayError, Refund, Settlement};
+use super::reply::Reply;
+use crate::clock::Clock;
+use parking_lot::Mutex;
+use serde::{Deserialize, Serialize};
+use serde_json::{Value, json};
+use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet, VecDeque};
+
+/// Events kept for `GET /v1/events`; the oldest go first. A reader that is further behind asks for the intents.
+const MAX_EVENTS: usize = 200_000;
+/// Largest amount a provider takes, in minor units.
+const MAX_AMOUNT_MINOR: i64 = 99_999_999;
+
+/// One line of the ledger.
+#[derive(Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+enum Line {
+    Intent(Box<Intent>),
+    Refund(Refund),
+    Event(Event),
+    Key { key: String, fingerprint: String, status: u16, body: Value },
+}
+
+#[derive(Debug)]
+enum KeyState {
+    Running { fingerprint: String },
+    Done { fingerprint: String, status: u16, body: Value },
+}
+
+/// What an idempotency key says of a call.
+#[derive(Debug, PartialEq)]
+pub(super) enum KeyCheck {
+    /// Never seen: run it.
+    Fresh,
+    /// Run before: this was the answer.
+    Replay(u16, Value),
+    /// Still running.
+    InUse,
+    /// Used for another call.
+    Mismatch,
+}
+
+#[derive(Debug, Default)]
+struct Books {
+    intents: HashMap<String, Intent>,
+    intent_order: Vec<String>,
+    refunds: HashMap<String, Refund>,
+    refund_order: Vec<String>,
+    events: VecDeque<Event>,
+    keys: HashMap<String, KeyState>,
+    settlements: BTreeSet<(u64, String)>,
+    was_busy: HashSet<String>,
+    last_line: u64,
+}
+
+/// The books and the ledger behind them.
+#[derive(Debug)]
+pub(super) struct Bank {
+    books: Mutex<Books>,
+    ledger: Ledger,
+    clock: Clock,
+}
+
+/// What a new intent is made of.
+#[derive(Debug, Clone)]
+pub(super) struct NewIntent {
+    /// Amount.
+    pub amount_minor: i64,
+    /// Any case.
+    pub currency: String,
+    /// The caller's own words.
+    pub metadata: BTreeMap<String, String>,
+    /// For people.
+    pub description: Option<String>,
+    /// Attached at once.
+    pub method: Option<String>,
+}
+
+/// How a confirmation ends, once it ends.
+#[derive(Debug, Clone, Copy)]
+pub(super) enum Verdict {
+    /// Charged.
+    Charge,
+    /// Declined.
+    Decline(DeclineWords),
+    /// The buyer must approve.
+    Action,
+    /// Later.
+    Process(Settlement),
+}
+
+fn word(length: usize) -> String {
+    const LETTERS: &[u8] = b"0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz";
+    (0..length).map(|_| char::from(LETTERS[rand::random_range(0..LETTERS.len())])).collect()
+}
+
+fn unexpected_state(intent: &Intent, doing: &str) -> Reply {
+    Reply::error(
+        400,
+        "invalid_request_error",
+        Some("payment_intent_unexpected_state"),
+        &format!("You cannot {doing} this PaymentIntent because it has a status of {}.", intent.status.as_str()),
+    )
+    .with("payment_intent", intent.to_json(&[]))
+}
+
+fn no_such(what: &str, id: &str) -> Reply {
+    Reply::error(404, "invalid_request_error", Some("resource_missing"), &format!("No such {what}: '{id}'"))
+}
+
+impl Bank {
+    /// The books as the ledger's lines tell them.
+    ///
+    /// # Errors
+    /// The line that cannot be read.
+    pub(super) fn open(ledger: Ledger, lines: &[String], clock: Clock) -> Result<Self, serde_json::Error> {
+        let mut books = Books::default();
+        for line in lines {
+            match serde_json::from_str(line)? {
+                Line::Intent(intent) => {
+                    if let Some(settlement) = intent.settlement {
+                        books.settlements.insert((settlement.at_ms, intent.id.clone()));
+                    }
+                    if !books.intents.contains_key(&intent.id) {
+                        books.intent_order.push(intent.id.clone());
+                    }
+                    books.intents.insert(intent.id.clone(), *intent);
+                }
+                Line::Refund(refund) => {
+                    if !books.refunds.contains_key(&refund.id) {
+                        books.refund_order.push(refund.id.clone());
+                    }
+                    books.refunds.insert(refund.id.clone(), refund);
+                }
+                Line::Event(event) => books.push_event(event),
+                Line::Key { key, fingerprint, status, body } => {
+                    books.keys.insert(key, KeyState::Done { fingerprint, status, body });
+                }
+            }
+        }
+        Ok(Self { books: Mutex::new(books), ledger, clock })
+    }
+
+    /// Waits until everything changed so far is in the ledger.
+    pub(super) async fn settled(&self) -> bool {
+        let last = self.books.lock().last_line;
+        self.ledger.settled(last).await
+    }
+
+    /// Claims an idempotency key for a call.
+    pub(super) fn claim_key(&self, key: &str, fingerprint: &str) -> KeyCheck {
+        let mut books = self.books.lock();
+        match books.keys.get(key) {
+            None => {
+                books.keys.insert(key.to_owned(), KeyState::Running { fingerprint: fingerprint.to_owned() });
+                KeyCheck::Fresh
+            }
+            Some(KeyState::Running { fingerprint: other } | KeyState::Done { fingerprint: other, .. })
+                if other != fingerprint =>
+            {
+                KeyCheck::Mismatch
+            }
+            Some(KeyState::Running { .. }) => KeyCheck::InUse,
+            Some(KeyState::Done { status, body, .. }) => KeyCheck::Replay(*status, body.clone()),
+        }
+    }
+
+    /// Remembers the answer of a claimed key.
+    pub(super) fn finish_key(&self, key: &str, reply: &Reply) {
+        let mut books = self.books.lock();
+        let Some(KeyState::Running { fingerprint }) = books.keys.remove(key) else { return };
+        let (status, body) = (reply.status, reply.body.clone());
+        books.append(&self.ledger, &Line::Key { key: key.to_owned(), fingerprint: fingerprint.clone(), status, body });
+        books.keys.insert(key.to_owned(), KeyState::Done { fingerprint, status, body: reply.body.clone() });
+    }
+
+    /// Gives a claimed key up: the call did not run.
+    pub(super) fn forget_key(&self, key: &str) {
+        let mut books = self.books.lock();
+        if matches!(books.keys.get(key), Some(KeyState::Running { .. })) {
+            books.keys.remove(key);
+        }
+    }
+
+    /// Makes an intent.
+    pub(super) fn create(&self, new: NewIntent) -> Reply {
+        if !(1..=MAX_AMOUNT_MINOR).contains(&new.amount_minor) {
+            return Reply::error(
+                400,
+                "invalid_request_error",
+                Some("parameter_invalid_integer"),
+                "Invalid positive integer",
+            )
+            .with("param", "amount".into())
+            .not_stored();
+        }
+        let currency = new.currency.to_ascii_lowercase();
+        if currency.len() != 3 || !currency.bytes().all(|b| b.is_ascii_lowercase()) {
+            return Reply::error(400, "invalid_request_error", None, &format!("Invalid currency: {currency}"))
+                .with("param", "currency".into())
+                .not_stored();
+        }
+        let id = format!("pi_{}", word(24));
+        let intent = Intent {
+            client_secret: format!("{id}_secret_{}", word(25)),
+            id,
+            amount_minor: new.amount_minor,
+            currency,
+            created_s: self.clock.now_ms() / 1_000,
+            metadata: new.metadata,
+            description: new.description,
+            status: if new.method.is_some() {
+                IntentStatus::RequiresConfirmation
+            } else {
+                IntentStatus::RequiresPaymentMethod
+            },
+            method: new.method,
+            return_url: None,
+            action_url: None,
+            charges: Vec::new(),
+            last_error: None,
+            settlement: None,
+            canceled_s: None,
+            cancellation_reason: None,
+        };
+        let reply = Reply::ok(intent.to_json(&[]));
+        let mut books = self.books.lock();
+        books.intent_order.push(intent.id.clone());
+        self.record(&mut books, &intent.id.clone(), intent, &["payment_intent.created"]);
+        reply
+    }
+
+    /// Whether this is the first call for an intent whose provider is busy once.
+    pub(super) fn is_busy_now(&self, id: &str) -> bool {
+        self.books.lock().was_busy.insert(id.to_owned())
+    }
+
+    /// Reads an intent.
+    pub(super) fn intent(&self, id: &str, expand: &[String]) -> Reply {
+        let books = self.books.lock();
+        books.intents.get(id).map_or_else(|| no_such("payment_intent", id), |intent| Reply::ok(intent.to_json(expand)))
+    }
+
+    /// The method attached to an intent.
+    pub(super) fn method_of(&self, id: &str) -> Option<String> {
+        self.books.lock().intents.get(id)?.method.clone()
+    }
+
+    /// Whether an intent is there and may be confirmed now; else the answer.
+    pub(super) fn may_confirm(&self, id: &str) -> Result<(), Reply> {
+        let books = self.books.lock();
+        let intent = books.intents.get(id).ok_or_else(|| no_such("payment_intent", id))?;
+        match intent.status {
+            IntentStatus::RequiresPaymentMethod | IntentStatus::RequiresConfirmation | IntentStatus::RequiresAction => {
+                Ok(())
+            }
+            _ => Err(unexpected_state(intent, "confirm")),
+        }
+    }
+
+    /// Confirms an intent with a method; the verdict is the caller's.
+    pub(super) fn confirm(
+        &self,
+        id: &str,
+        method: &str,
+        verdict: Verdict,
+        return_url: Option<String>,
+        action_url: impl FnOnce(&Intent) -> String,
+        expand: &[String],
+    ) -> Reply {
+        let mut books = self.books.lock();
+        let Some(intent) = books.intents.get(id) else { return no_such("payment_intent", id) };
+        if matches!(intent.status, IntentStatus::Processing | IntentStatus::Succeeded | IntentStatus::Canceled) {
+            return unexpected_state(intent, "confirm");
+        }
+        let mut intent = intent.clone();
+        intent.method = Some(method.to_owned());
+        if return_url.is_some() {
+            intent.return_url = return_url;
+        }
+        let kinds: &[&str] = match verdict {
+            Verdict::Charge => {
+                self.charge(&mut intent);
+                &["charge.succeeded", "payment_intent.succeeded"]
+            }
+            Verdict::Decline(words) => {
+                self.decline(&mut intent, words);
+                &["charge.failed", "payment_intent.payment_failed"]
+            }
+            Verdict::Action => {
+                intent.status = IntentStatus::RequiresAction;
+                intent.last_error = None;
+                intent.action_url = Some(action_url(&intent));
+                &["payment_intent.requires_action"]
+            }
+            Verdict::Process(settlement) => {
+                intent.status = IntentStatus::Processing;
+                intent.last_error = None;
+                intent.settlement = Some(settlement);
+                books.settlements.insert((settlement.at_ms, intent.id.clone()));
+                &["payment_intent.processing"]
+            }
+        };
+        let reply = if intent.status == IntentStatus::RequiresPaymentMethod {
+            declined(&intent)
+        } else {
+            Reply::ok(intent.to_json(expand))
+        };
+        self.record(&mut books, id, intent, kinds);
+        reply
+    }
+
+    /// Ends an approval.
+    pub(super) fn act(&self, id: &str, is_approved: bool) -> Result<Option<String>, Reply> {
+        let mut books = self.books.lock();
+        let intent = books.intents.get(id).ok_or_else(|| no_such("payment_intent", id))?;
+        let mut intent = intent.clone();
+        if intent.status == IntentStatus::RequiresAction {
+            let kinds: &[&str] = if is_approved {
+                self.charge(&mut intent);
+                &["charge.succeeded", "payment_intent.succeeded"]
+            } else {
+                let words = DeclineWords {
+                    code: "payment_intent_authentication_failure",
+                    decline_code: "authentication_failed",
+                    message: "The buyer did not approve the payment.",
+                };
+                self.decline(&mut intent, words);
+                &["payment_intent.payment_failed"]
+            };
+            self.record(&mut books, id, intent.clone(), kinds);
+        }
+        Ok(intent.return_url.map(|url| {
+            let joint = if url.contains('?') { '&' } else { '?' };
+            let status = if intent.status == IntentStatus::Succeeded { "succeeded" } else { "failed" };
+            let (base, fragment) = url.split_once('#').map_or((url.as_str(), None), |(b, f)| (b, Some(f)));
+            let fragment = fragment.map(|fragment| format!("#{fragment}")).unwrap_or_default();
+            format!("{base}{joint}payment_intent={}&redirect_status={status}{fragment}", intent.id)
+        }))
+    }
+
+    /// Cancels an intent.
+    pub(super) fn cancel(&self, id: &str, reason: Option<String>) -> Reply {
+        let mut books = self.books.lock();
+        let Some(intent) = books.intents.get(id) else { return no_such("payment_intent", id) };
+        if matches!(intent.status, IntentStatus::Processing | IntentStatus::Succeeded | IntentStatus::Canceled) {
+            return unexpected_state(intent, "cancel");
+        }
+        let mut intent = intent.clone();
+        intent.status = IntentStatus::Canceled;
+        intent.canceled_s = Some(self.clock.now_ms() / 1_000);
+        intent.cancellation_reason = reason;
+        let reply = Reply::ok(intent.to_json(&[]));
+        self.record(&mut books, id, intent, &["payment_intent.canceled"]);
+        reply
+    }
+
+    /// Gives money back; all that is left without an amount.
+    pub(super) fn refund(
+        &self,
+        intent_id: &str,
+        amount_minor: Option<i64>,
+        reason: Option<String>,
+        metadata: BTreeMap<String, String>,
+    ) -> Reply {
+        let mut books = self.books.lock();
+        let Some(intent) = books.intents.get(intent_id) else { return no_such("payment_intent", intent_id) };
+        let mut intent = intent.clone();
+        let Some(charge) = intent.charges.iter_mut().find(|charge| charge.is_paid) else {
+            return Reply::error(
+                400,
+                "invalid_request_error",
+                None,
+                "This PaymentIntent does not have a successful charge to refund.",
+            );
+        };
+        let left_minor = intent.amount_minor - charge.refunded_minor;
+        let amount_minor = amount_minor.unwrap_or(left_minor);
+        if left_minor == 0 {
+            let text = format!("Charge {} has already been refunded.", charge.id);
+            return Reply::error(400, "invalid_request_error", Some("charge_already_refunded"), &text);
+        }
+        if !(1..=left_minor).contains(&amount_minor) {
+            let text =
+                format!("Refund amount ({amount_minor}) is greater than unrefunded amount on charge ({left_minor})");
+            return Reply::error(400, "invalid_request_error", None, &text).with("param", "amount".into());
+        }
+        let fails = super::method::behaviour(&charge.method) == Some(Behaviour::RefundFails);
+        if !fails {
+            charge.refunded_minor += amount_minor;
+        }
+        let refund = Refund {
+            id: format!("re_{}", word(24)),
+            intent: intent.id.clone(),
+            charge: charge.id.clone(),
+            amount_minor,
+            currency: intent.currency.clone(),
+            created_s: self.clock.now_ms() / 1_000,
+            status: if fails { "failed" } else { "succeeded" }.to_owned(),
+            failure_reason: fails.then(|| "expired_or_canceled_card".to_owned()),
+            reason,
+            metadata,
+        };
+        let reply = Reply::ok(refund.to_json());
+        let kinds: &[&str] = if fails { &[] } else { &["charge.refunded"] };
+        self.record(&mut books, intent_id, intent, kinds);
+        let happened: &[&str] = if fails { &["refund.created", "refund.failed"] } else { &["refund.created"] };
+        for kind in happened {
+            let event = self.event(kind, refund.to_json());
+            books.append(&self.ledger, &Line::Event(event.clone()));
+            books.push_event(event);
+        }
+        books.append(&self.ledger, &Line::Refund(refund.clone()));
+        books.refund_order.push(refund.id.clone());
+        books.refunds.insert(refund.id.clone(), refund);
+        reply
+    }
+
+    /// Settles what is due; how many.
+    pub(super) fn settle_due(&self) -> usize {
+        let now_ms = self.clock.now_ms();
+        let mut books = self.books.lock();
+        let mut settled = 0;
+        while let Some((at_ms, id)) = books.settlements.first().cloned() {
+            if at_ms > now_ms {
+                break;
+            }
+            books.settlements.pop_first();
+            let Some(intent) = books.intents.get(&id) else { continue };
+            let mut intent = intent.clone();
+            let Some(settlement) = intent.settlement.take() else { continue };
+            let kinds: &[&str] = if settlement.is_charged {
+                self.charge(&mut intent);
+                &["charge.succeeded", "payment_intent.succeeded"]
+            } else {
+                let words = DeclineWords {
+                    code: "card_declined",
+                    decline_code: "generic_decline",
+                    message: "Your card was declined.",
+                };
+                self.decline(&mut intent, words);
+                &["charge.failed", "payment_intent.payment_failed"]
+            };
+            self.record(&mut books, &id, intent, kinds);
+            settled += 1;
+        }
+        settled
+    }
+
+    /// Reads a refund.
+    pub(super) fn refund_by_id(&self, id: &str) -> Reply {
+        let books = self.books.lock();
+        books.refunds.get(id).map_or_else(|| no_such("refund", id), |refund| Reply::ok(refund.to_json()))
+    }
+
+    /// Reads a charge.
+    pub(super) fn charge_by_id(&self, id: &str) -> Reply {
+        let books = self.books.lock();
+        books
+            .intents
+            .values()
+            .find_map(|intent| intent.charges.iter().find(|c| c.id == id).map(|c| Reply::ok(c.to_json(intent))))
+            .unwrap_or_else(|| no_such("charge", id))
+    }
+
+    /// Newest first: intents.
+    pub(super) fn intents(&self, page: &super::list::Page) -> Reply {
+        let books = self.books.lock();
+        let items = books.intent_order.iter().rev().map(|id| (id.as_str(), &books.intents[id]));
+        page.reply("/v1/payment_intents", items, |_| true, |intent| intent.to_json(&[]))
+    }
+
+    /// Newest first: refunds, of one intent if asked for.
+    pub(super) fn refunds(&self, page: &super::list::Page, intent: Option<&str>) -> Reply {
+        let books = self.books.lock();
+        let items = books.refund_order.iter().rev().map(|id| (id.as_str(), &books.refunds[id]));
+        page.reply("/v1/refunds", items, |r| intent.is_none_or(|id| r.intent == id), Refund::to_json)
+    }
+
+    /// Newest first: events, of some kinds if asked for.
+    pub(super) fn events(&self, page: &super::list::Page, kinds: &[String]) -> Reply {
+        let books = self.books.lock();
+        let items = books.events.iter().rev().map(|event| (event.id.as_str(), event));
+        page.reply("/v1/events", items, |e| kinds.is_empty() || kinds.contains(&e.kind), Event::to_json)
+    }
+
+    /// Everything that moved money, for tests and audits: intents with their charges, and refunds.
+    pub(super) fn ledger(&self) -> Value {
+        let books = self.books.lock();
+        let intents: Vec<Value> = books
+            .intent_order
+            .iter()
+            .map(|id| &books.intents[id])
+            .map(|intent| {
+                json!({
+                    "id": intent.id,
+                    "status": intent.status.as_str(),
+                    "amount": intent.amount_minor,
+                    "currency": intent.currency,
+                    "metadata": intent.metadata,
+                    "charges": intent.charges.iter().map(|c| c.to_json(intent)).collect::<Vec<_>>(),
+                })
+            })
+            .collect();
+        let refunds: Vec<Value> = books.refund_order.iter().map(|id| books.refunds[id].to_json()).collect();
+        json!({"intents": intents, "refunds": refunds})
+    }
+
+    fn charge(&self, intent: &mut Intent) {
+        let method = intent.method.clone().unwrap_or_default();
+        let id = format!("ch_{}", word(24));
+        let created_s = self.clock.now_ms() / 1_000;
+        intent.charges.push(Charge { id, created_s, is_paid: true, method, failure: None, refunded_minor: 0 });
+        intent.status = IntentStatus::Succeeded;
+        intent.last_error = None;
+        intent.settlement = None;
+    }
+
+    fn decline(&self, intent: &mut Intent, words: DeclineWords) {
+        let id = format!("ch_{}", word(24));
+        let failure = PayError {
+            code: words.code.to_owned(),
+            decline_code: words.decline_code.to_owned(),
+            message: words.message.to_owned(),
+            charge: Some(id.clone()),
+        };
+        let method = intent.method.take().unwrap_or_default();
+        let created_s = self.clock.now_ms() / 1_000;
+        let failure_of_charge = Some(failure.clone());
+        intent.charges.push(Charge {
+            id,
+            created_s,
+            is_paid: false,
+            method,
+            failure: failure_of_charge,
+            refunded_minor: 0,
+        });
+        intent.status = IntentStatus::RequiresPaymentMethod;
+        intent.last_error = Some(failure);
+        intent.settlement = None;
+    }
+
+    fn event(&self, kind: &str, object: Value) -> Event {
+        let created_s = self.clock.now_ms() / 1_000;
+        Event { id: format!("evt_{}", word(24)), kind: kind.to_owned(), created_s, object }
+    }
+
+    fn record(&self, books: &mut Books, id: &str, intent: Intent, kinds: &[&str]) {
+        for kind in kinds {
+            let object = match (kind.starts_with("charge."), intent.charges.last()) {
+                (true, Some(charge)) => charge.to_json(&intent),
+                _ => intent.to_json(&[]),
+            };
+            let event = self.event(kind, object);
+            books.append(&self.ledger, &Line::Event(event.clone()));
+            books.push_event(event);
+        }
+        books.append(&self.ledger, &Line::Intent(Box::new(intent.clone())));
+        books.intents.insert(id.to_owned(), intent);
+    }
+}
+
+/// A decline as the API answers it.
+fn declined(intent: &Intent) -> Reply {
+    let Some(error) = &intent.last_error else { return Reply::ok(intent.to_json(&[])) };
+    Reply::error(402, "card_error", Some(&error.code), &error.message)
+        .with("decline_code", error.decline_code.as_str().into())
+        .with("charge", error.charge.as_deref().into())
+        .with("payment_intent", intent.to_json(&[]))
+}
+
+impl Books {
+    fn append(&mut self, ledger: &Ledger, line: &Line) {
+        let text = serde_json::to_string(line).expect("the books are plain data");
+        self.last_line = ledger.append(&text);
+    }
+
+    fn push_event(&mut self, event: Event) {
+        if self.events.len() == MAX_EVENTS {
+            self.events.pop_front();
+        }
+        self.events.push_back(event);
+    }
+}

@@ -1,0 +1,77 @@
+//! Faults that hit every call, whatever the card: switched by `POST /_sim/faults`, read by the API before it works.
+
+use super::form::Form;
+use parking_lot::Mutex;
+use serde_json::{Value, json};
+use std::time::Duration;
+
+/// How the provider is down.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub(super) enum Outage {
+    /// It is not.
+    #[default]
+    None,
+    /// Every call is answered 500 and does nothing.
+    Fail,
+    /// No call is answered.
+    Hang,
+    /// Every call is answered with something that is not JSON, after it ran.
+    Garbage,
+}
+
+impl Outage {
+    const fn as_str(self) -> &'static str {
+        match self {
+            Self::None => "none",
+            Self::Fail => "fail",
+            Self::Hang => "hang",
+            Self::Garbage => "garbage",
+        }
+    }
+}
+
+/// What is switched on.
+#[derive(Debug, Clone, Copy, Default)]
+pub(super) struct Switched {
+    /// Whether and how it is down.
+    pub outage: Outage,
+    /// Every call waits this long first.
+    pub delay: Duration,
+    /// One call in a hundred is answered 429 for each unit.
+    pub busy_percent: u8,
+}
+
+/// The switches.
+#[derive(Debug, Default)]
+pub(super) struct Faults(Mutex<Switched>);
+
+impl Faults {
+    /// As they stand.
+    #[must_use]
+    pub(super) fn now(&self) -> Switched {
+        *self.0.lock()
+    }
+
+    /// Sets what the form names: `outage` = none, fail, hang, garbage; `delay_ms`; `busy_percent`.
+    pub(super) fn set(&self, form: &Form) -> Value {
+        let mut switched = self.0.lock();
+        match form.get("outage") {
+            Some("none") => switched.outage = Outage::None,
+            Some("fail") => switched.outage = Outage::Fail,
+            Some("hang") => switched.outage = Outage::Hang,
+            Some("garbage") => switched.outage = Outage::Garbage,
+            _ => {}
+        }
+        if let Some(delay_ms) = form.get("delay_ms").and_then(|text| text.parse().ok()) {
+            switched.delay = Duration::from_millis(delay_ms);
+        }
+        if let Some(percent) = form.get("busy_percent").and_then(|text| text.parse::<u8>().ok()) {
+            switched.busy_percent = percent.min(100);
+        }
+        json!({
+            "outage": switched.outage.as_str(),
+            "delay_ms": switched.delay.as_millis() as u64,
+            "busy_percent": switched.busy_percent,
+        })
+    }
+}
