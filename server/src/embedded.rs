@@ -212,7 +212,9 @@ impl Embedded {
 
         let urls = Urls { database_url: postgres::url(&home, postgres::DATABASE), redis_url: redis::url(&home) };
         home.record(&urls)?;
-        Ok(Embedded { home, urls, postgres, redis, started_in: began.elapsed() })
+        let started_in = began.elapsed();
+        tracing::info!(data = %config.data.display(), took_ms = started_in.as_millis(), "embedded Postgres and Redis answer");
+        Ok(Embedded { home, urls, postgres, redis, started_in })
     }
 
     /// The database, for sqlx.

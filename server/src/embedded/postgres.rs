@@ -66,7 +66,7 @@ pub(super) async fn create(home: &Home, programs: &PostgresPrograms, durable: bo
         if let Some(owner) = &home.owner {
             owner.apply(&mut initdb);
         }
-        let output = tokio::process::Command::from(initdb).output().await;
+        let output = tokio::process::Command::from(initdb).kill_on_drop(true).output().await;
         let output = output.map_err(EmbeddedError::file("running", &programs.initdb))?;
         if output.status.success() {
             return fs::rename(&unfinished, &folder).map_err(EmbeddedError::file("renaming", &unfinished));
