@@ -5,10 +5,12 @@
 mod facts;
 mod layout;
 mod page;
+mod shape;
 
 pub use facts::{AreaFacts, EventFacts, SectionFacts};
 pub use layout::StoredLayout;
 pub use page::EventPage;
+pub use shape::{Run, SeatShape};
 
 use crate::clock::Clock;
 use crate::store::event::{self, EventFilter};

@@ -1,5 +1,6 @@
 //! A plan in the forms in which it travels: JSON, JSON compressed, compact. Made once, shared by all who ask.
 
+use super::SeatShape;
 use crate::store::StoreError;
 use bytes::Bytes;
 use flate2::Compression;
@@ -16,6 +17,8 @@ pub struct StoredLayout {
     pub json: Bytes,
     /// The same, gzip.
     pub json_gzip: Bytes,
+    /// Neighbours and places of its seats.
+    pub shape: SeatShape,
 }
 
 impl StoredLayout {
@@ -25,7 +28,7 @@ impl StoredLayout {
     /// `Malformed` when it is not a valid layout.
     pub fn from_stored_json(stored_json: &[u8]) -> Result<Self, StoreError> {
         let malformed = |error: &dyn std::fmt::Display| StoreError::Malformed(format!("layout: {error}"));
-        Layout::from_json(stored_json).map_err(|error| malformed(&error))?;
+        let layout = Layout::from_json(stored_json).map_err(|error| malformed(&error))?;
         let json = Layout::served_json(stored_json);
         let mut gzip = GzEncoder::new(Vec::new(), Compression::default());
         gzip.write_all(&json).map_err(|error| malformed(&error))?;
@@ -34,14 +37,7 @@ impl StoredLayout {
             hash: LayoutHash::of(stored_json).to_string(),
             json: Bytes::from(json),
             json_gzip: Bytes::from(json_gzip),
+            shape: SeatShape::of(&layout),
         })
-    }
-
-    /// The plan itself, read anew: for those who need rows and neighbours, once an event.
-    ///
-    /// # Errors
-    /// `Malformed`, which the making excludes.
-    pub fn parse(&self) -> Result<Layout, StoreError> {
-        Layout::from_json(&self.json).map_err(|error| StoreError::Malformed(format!("layout: {error}")))
     }
 }

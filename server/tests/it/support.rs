@@ -2,6 +2,7 @@
 //! and waiting for conditions instead of for time.
 
 pub(crate) mod client;
+pub(crate) mod map;
 pub(crate) mod node;
 pub(crate) mod postgres;
 pub(crate) mod redis;
