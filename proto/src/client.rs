@@ -460,7 +460,8 @@ pub struct Refused {
     pub field: Option<FieldError>,
 }
 
-/// Reads one text message.
+/// Reads one text message. Bounds ([`Command::validate`]) are left to whoever knows the event, since an unknown event is
+/// refused before them.
 ///
 /// # Errors
 /// `bad_json` for anything but a JSON object, `unknown_op`, `bad_field` with a JSON Pointer; with the id where one could be read.
@@ -493,7 +494,6 @@ pub fn decode(text: &[u8]) -> Result<ClientMessage, Refused> {
     } else {
         None
     };
-    command.validate().map_err(|field| Refused { id, code: ErrorCode::BadField, field: Some(field) })?;
     Ok(ClientMessage { id: message_id, key, command })
 }
 
@@ -677,7 +677,14 @@ mod tests {
     use super::*;
 
     fn refused(text: &str) -> Refused {
-        decode(text.as_bytes()).expect_err(text)
+        let bounds = |message: ClientMessage| {
+            message.command.validate().map_err(|field| Refused {
+                id: Some(message.id),
+                code: ErrorCode::BadField,
+                field: Some(field),
+            })
+        };
+        decode(text.as_bytes()).and_then(bounds).expect_err(text)
     }
 
     fn event() -> EventId {

@@ -8,6 +8,8 @@ use seatwire_proto::id::{HoldId, IdentityId, OrderId};
 use seatwire_proto::seat::{AreaIndex, SeatIndex};
 use std::sync::Arc;
 
+mod wire;
+
 /// Who asks, in which event, under which key.
 #[derive(Debug, Clone)]
 pub struct Caller {
@@ -71,6 +73,8 @@ pub struct Answer<T> {
     pub outcome: T,
     /// Position of the map at that moment.
     pub position: Position,
+    /// Redis' clock at that moment; a remembered answer keeps its first one, so that it is given again byte for byte.
+    pub server_ms: u64,
     /// Given again under the same key.
     pub is_replayed: bool,
 }

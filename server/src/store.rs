@@ -7,6 +7,7 @@ pub mod epoch;
 pub mod event;
 pub mod identity_use;
 pub mod layout;
+pub mod server_key;
 pub mod taken_seat;
 pub mod venue;
 
