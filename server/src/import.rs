@@ -2,11 +2,13 @@
 //! The command line and the demo come in with bytes; out goes a validated `Layout` with what the file proposes for
 //! prices and capacities, or one line that says where the file is wrong. Pure: no store, no network.
 
+pub mod demo;
 mod draft;
 mod geometry;
 mod json;
 mod manifest;
 mod pretix;
+pub mod publish;
 mod seatsio;
 pub mod stadium;
 

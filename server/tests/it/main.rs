@@ -2,6 +2,7 @@
 
 mod support;
 
+mod catalogue;
 mod embedded;
 mod import;
 mod paysim;
