@@ -2,11 +2,32 @@
 //! `command` and `checkout` come in with a request; outcomes go back as values, refusals included; the change itself
 //! reaches the map by the event's feed, never through the caller.
 
+mod answer;
+mod call;
+mod change;
+mod expiry;
+pub mod feed_message;
+mod hold;
+pub mod key;
+mod life;
+mod map;
+mod rebuild;
+mod record;
+mod script;
+mod settle;
+
 use crate::catalogue::EventFacts;
+use crate::config::InventoryConfig;
+use crate::metrics::Metrics;
+use crate::store::{Store, StoreError};
+pub use feed_message::FeedMessage;
+use life::Lives;
+use script::Scripts;
 use seatwire_proto::client::{AreaQuantity, IdempotencyKey, Position};
 use seatwire_proto::id::{HoldId, IdentityId, OrderId};
 use seatwire_proto::seat::{AreaIndex, SeatIndex};
 use std::sync::Arc;
+use std::sync::atomic::Ordering;
 
 mod wire;
 
@@ -197,4 +218,239 @@ pub enum InventoryError {
     /// A reply we cannot read: a defect of ours.
     #[error("unexpected reply: {0}")]
     Malformed(String),
+}
+
+impl From<StoreError> for InventoryError {
+    /// A rebuild that Postgres stopped: nothing was opened, so it is safe to try again.
+    fn from(error: StoreError) -> Self {
+        Self::Unavailable(error.to_string())
+    }
+}
+
+/// The whole map at one position.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct MapState {
+    /// Life of the inventory.
+    pub epoch: u32,
+    /// Counter within it.
+    pub seq: u64,
+    /// Redis' clock.
+    pub server_ms: u64,
+    /// Public state of each seat, by the numbers of the wire.
+    pub states: Vec<u8>,
+    /// What is left of each area.
+    pub areas: Vec<u32>,
+}
+
+/// What came of `sell`.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct SellOutcome {
+    /// The buyer's hold after it: none, unless another one was opened meanwhile.
+    pub hold: Option<HoldRecord>,
+    /// Holds of others that lost seats to a late success, as they are now (`hold.revoked`).
+    pub revoked: Vec<(IdentityId, Option<HoldRecord>)>,
+}
+
+/// What a sweep found.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Swept {
+    /// Holds that ended, as they were.
+    pub expired: Vec<HoldRecord>,
+    /// Holds that have come to 60 s or to 15 s before their end; each is named once for each.
+    pub expiring: Vec<HoldRecord>,
+    /// Holds still open.
+    pub open_holds: u32,
+}
+
+#[derive(Debug)]
+struct Inner {
+    scripts: Scripts,
+    lives: Lives,
+    store: Store,
+    metrics: Arc<Metrics>,
+}
+
+/// Handle to the shelf; cheap to clone.
+#[derive(Debug, Clone)]
+pub struct Inventory(Arc<Inner>);
+
+impl Inventory {
+    /// Connects to Redis (`redis://host:port` or `redis+unix:///path`) and loads the scripts.
+    ///
+    /// # Errors
+    /// `Unavailable` when Redis does not answer.
+    pub async fn connect(
+        config: &InventoryConfig,
+        redis_url: &str,
+        store: Store,
+        metrics: Arc<Metrics>,
+    ) -> Result<Self, InventoryError> {
+        let scripts = Scripts::connect(redis_url, config).await?;
+        Ok(Self(Arc::new(Inner { scripts, lives: Lives::default(), store, metrics })))
+    }
+
+    /// Adds seats to the caller's hold, all or none. 1 to 200 seats of the event, each once.
+    ///
+    /// # Errors
+    /// `TimeoutUnknown` when it may or may not have happened; the same key will tell.
+    pub async fn hold(&self, caller: Caller, seats: &[SeatIndex]) -> Result<Answer<HoldOutcome>, InventoryError> {
+        hold::hold(&self.0, &caller, seats).await
+    }
+
+    /// Adds places of an area to the caller's hold.
+    ///
+    /// # Errors
+    /// As [`Inventory::hold`].
+    pub async fn hold_area(
+        &self,
+        caller: Caller,
+        area: AreaIndex,
+        quantity: u32,
+    ) -> Result<Answer<HoldOutcome>, InventoryError> {
+        hold::hold_area(&self.0, &caller, area, quantity).await
+    }
+
+    /// Adds 120 s to a hold, once.
+    ///
+    /// # Errors
+    /// As [`Inventory::hold`].
+    pub async fn extend(&self, caller: Caller, hold: HoldId) -> Result<Answer<ChangeOutcome>, InventoryError> {
+        change::extend(&self.0, &caller, hold).await
+    }
+
+    /// Gives back a hold or parts of it. A refusal `NotInHold` is not remembered.
+    ///
+    /// # Errors
+    /// As [`Inventory::hold`].
+    pub async fn release(
+        &self,
+        caller: Caller,
+        hold: HoldId,
+        what: ReleaseWhat,
+    ) -> Result<Answer<ChangeOutcome>, InventoryError> {
+        change::release(&self.0, &caller, hold, &what).await
+    }
+
+    /// The identity's open hold.
+    ///
+    /// # Errors
+    /// When Redis does not answer.
+    pub async fn open_hold(
+        &self,
+        event: &Arc<EventFacts>,
+        identity: IdentityId,
+    ) -> Result<Option<HoldRecord>, InventoryError> {
+        change::open_hold(&self.0, event, identity).await
+    }
+
+    /// Keeps a hold for a checkout until `until_ms` by Redis' clock ([`Inventory::now_ms`]); a locked hold does not end by
+    /// itself, whoever locked it must sell, free or unlock it. Again for the same order: the later end counts. The
+    /// answer's epoch is the one the checkout's fence must find.
+    ///
+    /// # Errors
+    /// When Redis does not answer.
+    pub async fn lock(
+        &self,
+        event: &Arc<EventFacts>,
+        identity: IdentityId,
+        hold: HoldId,
+        order: OrderId,
+        until_ms: u64,
+    ) -> Result<Answer<LockOutcome>, InventoryError> {
+        change::lock(&self.0, event, identity, hold, order, until_ms).await
+    }
+
+    /// The checkout was refused before anything was reserved: the hold goes on with the time it has left.
+    ///
+    /// # Errors
+    /// When Redis does not answer.
+    pub async fn unlock(
+        &self,
+        event: &Arc<EventFacts>,
+        identity: IdentityId,
+        hold: HoldId,
+        order: OrderId,
+    ) -> Result<Answer<ChangeOutcome>, InventoryError> {
+        change::unlock(&self.0, event, identity, hold, order).await
+    }
+
+    /// A paid order's places are sold. Call it after the commit, as often as you like. `places`: everything in the order.
+    ///
+    /// # Errors
+    /// When Redis does not answer.
+    pub async fn sell(
+        &self,
+        event: &Arc<EventFacts>,
+        order: OrderId,
+        identity: IdentityId,
+        places: &[(Place, u32)],
+    ) -> Result<Answer<SellOutcome>, InventoryError> {
+        settle::sell(&self.0, event, order, identity, places).await
+    }
+
+    /// Places of a cancelled or refunded order are free again. Call it after the commit, as often as you like. `places`:
+    /// everything of this order that is free now, what an earlier call named included.
+    ///
+    /// # Errors
+    /// When Redis does not answer.
+    pub async fn free(
+        &self,
+        event: &Arc<EventFacts>,
+        order: OrderId,
+        identity: IdentityId,
+        places: &[(Place, u32)],
+    ) -> Result<Answer<ChangeOutcome>, InventoryError> {
+        settle::free(&self.0, event, order, identity, places).await
+    }
+
+    /// The whole map; opens or rebuilds the event when that is needed.
+    ///
+    /// # Errors
+    /// When Redis does not answer, or Postgres does not while the event must be rebuilt.
+    pub async fn read_map(&self, event: &Arc<EventFacts>) -> Result<MapState, InventoryError> {
+        map::read_map(&self.0, event).await
+    }
+
+    /// What came behind a position, without a hole; `None` when some of it is gone: take the whole map.
+    ///
+    /// # Errors
+    /// When Redis does not answer.
+    pub async fn changes_since(
+        &self,
+        event: &Arc<EventFacts>,
+        epoch: u32,
+        seq: u64,
+    ) -> Result<Option<Vec<FeedMessage>>, InventoryError> {
+        map::changes_since(&self.0, event, epoch, seq).await
+    }
+
+    /// Ends holds of the event whose time has come.
+    ///
+    /// # Errors
+    /// When Redis does not answer.
+    pub async fn sweep(&self, event: &Arc<EventFacts>) -> Result<Swept, InventoryError> {
+        expiry::sweep(&self.0, event).await
+    }
+
+    /// Events this node has touched, and whether they may have open holds.
+    #[must_use]
+    pub fn touched_events(&self) -> Vec<(Arc<EventFacts>, bool)> {
+        let lives = self.0.lives.all();
+        lives.iter().map(|life| (life.facts(), life.may_have_holds.load(Ordering::Relaxed))).collect()
+    }
+
+    /// Looks whether the Redis that answers is still the one we know. Another one: every event is looked at anew before
+    /// the next command.
+    ///
+    /// # Errors
+    /// When Redis does not answer.
+    pub async fn check_redis(&self) -> Result<(), InventoryError> {
+        self.0.scripts.check().await.map(drop)
+    }
+
+    /// Redis' clock in epoch milliseconds, as far as this node knows it: the clock of `expires_ms`.
+    #[must_use]
+    pub fn now_ms(&self) -> u64 {
+        self.0.scripts.now_ms()
+    }
 }

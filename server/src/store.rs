@@ -5,6 +5,7 @@ pub mod area_stock;
 pub mod constraint;
 pub mod epoch;
 pub mod event;
+pub mod event_life;
 pub mod identity_use;
 pub mod layout;
 pub mod server_key;

@@ -5,4 +5,5 @@ mod support;
 mod catalogue;
 mod embedded;
 mod import;
+mod inventory;
 mod paysim;

@@ -1,0 +1,138 @@
+//! One call of a script for an event: the packed head, the life it speaks to, and what to do when that life is gone.
+
+use super::answer::{self, ScriptAnswer, Success};
+use super::key::Life;
+use super::script::{Failure, Reply, Verb, Word};
+use super::{Answer, Caller, Inner, InventoryError, Refusal, rebuild};
+use crate::catalogue::EventFacts;
+use fred::types::Value;
+use seatwire_proto::client::Position;
+use seatwire_proto::id::{HoldId, IdentityId};
+use sha2::{Digest, Sha256};
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+
+/// Times a call is begun anew because nothing can have happened: the life was gone, or Redis' clock had stepped.
+const MAX_TURNS: usize = 4;
+
+/// Flags of a call.
+pub(super) const NEEDS_ADMISSION: u8 = 1;
+pub(super) const BREAKS_MODE: u8 = 2;
+
+/// What every call says besides its body.
+#[derive(Debug, Clone)]
+pub(super) struct Head<'a> {
+    pub(super) event: &'a Arc<EventFacts>,
+    pub(super) identity: IdentityId,
+    /// 8 bytes of key and 8 of fingerprint; zeros for a call without a key.
+    pub(super) key: [u8; 8],
+    pub(super) fingerprint: [u8; 8],
+    pub(super) flags: u8,
+    pub(super) new_hold: Option<HoldId>,
+}
+
+impl<'a> Head<'a> {
+    /// Of a buyer's command.
+    pub(super) fn of(caller: &'a Caller) -> Self {
+        let mut key = [0; 8];
+        if let Some(name) = &caller.key {
+            let mut hash = Sha256::new();
+            hash.update(caller.identity.uuid().as_bytes());
+            hash.update(name.as_str().as_bytes());
+            key.copy_from_slice(&hash.finalize()[..8]);
+            // Zeros mean "no key".
+            key[0] |= 1;
+        }
+        let mut fingerprint = [0; 8];
+        fingerprint.copy_from_slice(&caller.fingerprint[..8]);
+        Self { event: &caller.event, identity: caller.identity, key, fingerprint, flags: 0, new_hold: None }
+    }
+
+    /// Of one of our own calls.
+    pub(super) fn without_key(event: &'a Arc<EventFacts>, identity: IdentityId) -> Self {
+        Self { event, identity, key: [0; 8], fingerprint: [0; 8], flags: 0, new_hold: None }
+    }
+
+    fn encode(&self, deadline_ms: u64, epoch: u32, seq: u64) -> Vec<u8> {
+        let event = self.event;
+        let mut out = Vec::with_capacity(86);
+        out.extend(deadline_ms.to_le_bytes());
+        out.extend(epoch.to_le_bytes());
+        out.extend(seq.to_le_bytes());
+        out.extend(event.revision.to_le_bytes());
+        out.push(event.state as u8);
+        out.push(self.flags);
+        out.extend(event.rules.seats_per_identity.to_le_bytes());
+        out.extend(u32::try_from(event.rules.hold_ttl_ms).unwrap_or(u32::MAX).to_le_bytes());
+        out.extend(self.identity.uuid().as_bytes());
+        out.extend(self.key);
+        out.extend(self.fingerprint);
+        out.extend(self.new_hold.map_or([0; 16], |hold| *hold.uuid().as_bytes()));
+        out
+    }
+}
+
+/// Calls a script until it has run in the event's current life. Returns the epoch it ran in.
+pub(super) async fn call(
+    inner: &Arc<Inner>,
+    verb: Verb,
+    head: &Head<'_>,
+    body: &[u8],
+) -> Result<(u32, Reply), InventoryError> {
+    let life = inner.lives.of(head.event);
+    for _ in 0..MAX_TURNS {
+        let generation = inner.scripts.generation();
+        let Some((epoch, seq)) = life.current(generation) else {
+            rebuild::open(inner, head.event, &life).await?;
+            continue;
+        };
+        let head_bytes = head.encode(inner.scripts.deadline_ms(), epoch, seq);
+        let key = Life { event: head.event.id, epoch }.key("m");
+        let args = vec![Value::from(&head_bytes[..]), Value::from(body)];
+        match inner.scripts.call(generation, verb, &[&key], args).await {
+            Ok(reply) => match reply.word {
+                Word::Lost | Word::Behind => {
+                    tracing::warn!(event = %head.event.id, epoch, seq, word = ?reply.word, "this life is over");
+                    life.end(epoch);
+                }
+                // Nothing was done, and the reply has taught us Redis' clock.
+                Word::Late => {}
+                _ => {
+                    life.saw(epoch, reply.seq);
+                    if verb != Verb::Expire {
+                        life.may_have_holds.store(true, Ordering::Relaxed);
+                    }
+                    return Ok((epoch, reply));
+                }
+            },
+            Err(Failure::NoScript) => {
+                let seen = inner.scripts.redis();
+                let now = inner.scripts.reload(seen.as_ref()).await?;
+                if seen.is_some_and(|seen| seen != now) {
+                    tracing::warn!("another Redis answers: every event will be looked at again");
+                }
+            }
+            Err(Failure::Error(error)) => return Err(error),
+        }
+    }
+    Err(InventoryError::Unavailable("the event's inventory is not open".into()))
+}
+
+/// Calls a script that answers a caller, and reads the answer.
+pub(super) async fn ask<T>(
+    inner: &Arc<Inner>,
+    verb: Verb,
+    head: &Head<'_>,
+    body: &[u8],
+    read: impl FnOnce(Result<Success<'_>, Refusal>, &Reply) -> Result<T, InventoryError>,
+) -> Result<Answer<T>, InventoryError> {
+    let (epoch, reply) = call(inner, verb, head, body).await?;
+    if reply.word == Word::KeyReused {
+        let outcome = read(Err(Refusal::KeyReused), &reply)?;
+        let position = Position { epoch, seq: reply.seq };
+        return Ok(Answer { outcome, position, is_replayed: false, server_ms: reply.redis_ms });
+    }
+    let ScriptAnswer { position, outcome } = answer::decode(head.identity, reply.bytes(0), reply.bytes(1))?;
+    let is_replayed = reply.word == Word::Replayed;
+    Ok(Answer { outcome: read(outcome, &reply)?, position, is_replayed, server_ms: reply.redis_ms })
+}

@@ -1,0 +1,107 @@
+//! Changing a basket that is there: extend, release, lock and unlock for a checkout, and looking at it.
+
+use super::call::{Head, ask, call};
+use super::record::decode_hold;
+use super::script::Verb;
+use super::{Answer, Caller, ChangeOutcome, HoldRecord, Inner, InventoryError, LockOutcome, ReleaseWhat};
+use crate::catalogue::EventFacts;
+use seatwire_proto::client::MAX_SEATS_PER_COMMAND;
+use seatwire_proto::id::{HoldId, IdentityId, OrderId};
+use std::sync::Arc;
+
+/// What one extension adds.
+const EXTENSION_MS: u32 = 120_000;
+
+async fn change(
+    inner: &Arc<Inner>,
+    verb: Verb,
+    head: &Head<'_>,
+    body: &[u8],
+) -> Result<Answer<ChangeOutcome>, InventoryError> {
+    ask(inner, verb, head, body, |outcome, _| {
+        Ok(match outcome {
+            Ok(success) => ChangeOutcome::Done(success.hold),
+            Err(refusal) => ChangeOutcome::Refused(refusal),
+        })
+    })
+    .await
+}
+
+pub(super) async fn extend(
+    inner: &Arc<Inner>,
+    caller: &Caller,
+    hold: HoldId,
+) -> Result<Answer<ChangeOutcome>, InventoryError> {
+    let mut body = hold.uuid().as_bytes().to_vec();
+    body.extend(EXTENSION_MS.to_le_bytes());
+    change(inner, Verb::Extend, &Head::of(caller), &body).await
+}
+
+pub(super) async fn release(
+    inner: &Arc<Inner>,
+    caller: &Caller,
+    hold: HoldId,
+    what: &ReleaseWhat,
+) -> Result<Answer<ChangeOutcome>, InventoryError> {
+    let mut body = hold.uuid().as_bytes().to_vec();
+    match what {
+        ReleaseWhat::All => body.push(1),
+        ReleaseWhat::Parts { seats, areas } => {
+            if seats.len() + areas.len() > MAX_SEATS_PER_COMMAND {
+                return Err(InventoryError::Malformed(format!("a release of {} seats", seats.len())));
+            }
+            body.push(0);
+            body.extend((seats.len() as u16).to_le_bytes());
+            for seat in seats {
+                body.extend(seat.0.to_le_bytes());
+            }
+            for area in areas {
+                body.extend(area.area.0.to_le_bytes());
+                body.extend(area.quantity.to_le_bytes());
+            }
+        }
+    }
+    change(inner, Verb::Release, &Head::of(caller), &body).await
+}
+
+pub(super) async fn lock(
+    inner: &Arc<Inner>,
+    event: &Arc<EventFacts>,
+    identity: IdentityId,
+    hold: HoldId,
+    order: OrderId,
+    until_ms: u64,
+) -> Result<Answer<LockOutcome>, InventoryError> {
+    let mut body = hold.uuid().as_bytes().to_vec();
+    body.extend(order.uuid().as_bytes());
+    body.extend(until_ms.to_le_bytes());
+    ask(inner, Verb::Lock, &Head::without_key(event, identity), &body, |outcome, _| match outcome {
+        Ok(success) => success
+            .hold
+            .map(LockOutcome::Locked)
+            .ok_or_else(|| InventoryError::Malformed("locked without a hold".into())),
+        Err(refusal) => Ok(LockOutcome::Refused(refusal)),
+    })
+    .await
+}
+
+pub(super) async fn unlock(
+    inner: &Arc<Inner>,
+    event: &Arc<EventFacts>,
+    identity: IdentityId,
+    hold: HoldId,
+    order: OrderId,
+) -> Result<Answer<ChangeOutcome>, InventoryError> {
+    let mut body = hold.uuid().as_bytes().to_vec();
+    body.extend(order.uuid().as_bytes());
+    change(inner, Verb::Unlock, &Head::without_key(event, identity), &body).await
+}
+
+pub(super) async fn open_hold(
+    inner: &Arc<Inner>,
+    event: &Arc<EventFacts>,
+    identity: IdentityId,
+) -> Result<Option<HoldRecord>, InventoryError> {
+    let (_, reply) = call(inner, Verb::HoldRead, &Head::without_key(event, identity), &[]).await?;
+    decode_hold(identity, reply.bytes(1))
+}

@@ -1,0 +1,104 @@
+//! Adding to a basket: seats by index, and places of an area. One script call decides and writes.
+
+use super::answer;
+use super::call::{BREAKS_MODE, Head, NEEDS_ADMISSION, ask};
+use super::key::compose_hold_id;
+use super::record::{Reader, encode_group};
+use super::script::Verb;
+use super::{Answer, Caller, HoldOutcome, Inner, InventoryError};
+use seatwire_proto::client::MAX_SEATS_PER_COMMAND;
+use seatwire_proto::seat::{AreaIndex, SeatIndex};
+use seatwire_proto::server::{PriceTier, SalesMode};
+use std::sync::Arc;
+
+/// The seats, each with its price as it is now: flags, price groups, seats. `None` for a seat the event does not have.
+fn body(caller: &Caller, seats: &[SeatIndex]) -> Option<Vec<u8>> {
+    let mut groups: Vec<(u8, &PriceTier)> = Vec::new();
+    let mut lines = Vec::with_capacity(seats.len() * 5);
+    for &seat in seats {
+        let (tier, price) = caller.event.seat_tier(seat)?;
+        let group = groups.iter().position(|(known, _)| *known == tier).unwrap_or_else(|| {
+            groups.push((tier, price));
+            groups.len() - 1
+        });
+        lines.extend(seat.0.to_le_bytes());
+        lines.push(group as u8);
+    }
+    let mut body = Vec::with_capacity(2 + groups.len() * 15 + lines.len());
+    body.extend([0, groups.len() as u8]);
+    for (tier, price) in groups {
+        encode_group(&mut body, tier, price.price_minor, price.fee_minor);
+    }
+    body.extend(lines);
+    Some(body)
+}
+
+fn head(inner: &Inner, caller: &Caller) -> HeadOf {
+    let new_hold = compose_hold_id(inner.scripts.now_ms(), caller.event.number, rand::random());
+    HeadOf { new_hold, flags: if caller.event.has_waiting_room { NEEDS_ADMISSION } else { 0 } }
+}
+
+struct HeadOf {
+    new_hold: seatwire_proto::id::HoldId,
+    flags: u8,
+}
+
+pub(super) async fn hold(
+    inner: &Arc<Inner>,
+    caller: &Caller,
+    seats: &[SeatIndex],
+) -> Result<Answer<HoldOutcome>, InventoryError> {
+    if seats.is_empty() || seats.len() > MAX_SEATS_PER_COMMAND {
+        return Err(InventoryError::Malformed(format!("a hold of {} seats", seats.len())));
+    }
+    let body =
+        body(caller, seats).ok_or_else(|| InventoryError::Malformed("a hold of a seat that is not there".into()))?;
+    let HeadOf { new_hold, mut flags } = head(inner, caller);
+    let by_section = |seat: &SeatIndex| caller.event.section_of(*seat);
+    if seats.iter().filter_map(by_section).any(|(_, section)| section.sales_mode == SalesMode::BestAvailable) {
+        flags |= BREAKS_MODE;
+    }
+    let head = Head { flags, new_hold: Some(new_hold), ..Head::of(caller) };
+    take(inner, Verb::Hold, &head, &body).await
+}
+
+pub(super) async fn hold_area(
+    inner: &Arc<Inner>,
+    caller: &Caller,
+    area: AreaIndex,
+    quantity: u32,
+) -> Result<Answer<HoldOutcome>, InventoryError> {
+    let (tier, price) = caller
+        .event
+        .area_tier(area)
+        .ok_or_else(|| InventoryError::Malformed("a hold of an area that is not there".into()))?;
+    if quantity == 0 {
+        return Err(InventoryError::Malformed("a hold of no places".into()));
+    }
+    let mut body = Vec::with_capacity(23);
+    body.extend(area.0.to_le_bytes());
+    body.extend(quantity.to_le_bytes());
+    encode_group(&mut body, tier, price.price_minor, price.fee_minor);
+    let HeadOf { new_hold, flags } = head(inner, caller);
+    let head = Head { flags, new_hold: Some(new_hold), ..Head::of(caller) };
+    take(inner, Verb::HoldArea, &head, &body).await
+}
+
+async fn take(
+    inner: &Arc<Inner>,
+    verb: Verb,
+    head: &Head<'_>,
+    body: &[u8],
+) -> Result<Answer<HoldOutcome>, InventoryError> {
+    ask(inner, verb, head, body, |outcome, _| match outcome {
+        Ok(success) => {
+            let mut extra = Reader(success.extra);
+            let is_together = extra.uint(1)? == 1;
+            let added = answer::seats(&mut extra)?;
+            let hold = success.hold.ok_or_else(|| InventoryError::Malformed("held without a hold".into()))?;
+            Ok(HoldOutcome::Held { hold, added, is_together })
+        }
+        Err(refusal) => Ok(HoldOutcome::Refused(refusal)),
+    })
+    .await
+}

@@ -1,0 +1,17 @@
+-- begin: the first step of a rebuild. From here on no older rebuild can open, and the life before is gone.
+-- KEYS[1]  meta of the life before, KEYS[2] the event's newest epoch.
+-- ARGV     epoch.
+-- Returns  {'begun' or 'overtaken', Redis' clock in ms}.
+local call, floor = redis.call, math.floor
+local clock = call('TIME')
+local raw = clock[1] * 1000 + floor(clock[2] / 1000)
+local newest = tonumber(call('GET', KEYS[2]) or '0')
+if newest > tonumber(ARGV[1]) then return { 'overtaken', raw } end
+call('SET', KEYS[2], ARGV[1])
+local base = string.sub(KEYS[1], 1, -2)
+for name in string.gmatch('m s a k p n o c', '%a') do call('UNLINK', base .. name) end
+-- Lists of what would have ended within the hour, been forgotten or remembered.
+for bucket = floor(raw / 250) - 40, floor(raw / 250) + 14400 do call('UNLINK', base .. 'x' .. bucket) end
+for minute = floor(raw / 60000) - 5, floor(raw / 60000) + 15 do call('UNLINK', base .. 'f' .. minute) end
+for bucket = floor(raw / 300000) - 5, floor(raw / 300000) do call('UNLINK', base .. 'r' .. bucket) end
+return { 'begun', raw }

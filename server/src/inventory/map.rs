@@ -1,0 +1,66 @@
+//! The map as Redis has it: the whole of it with its position, and the changes behind a position.
+
+use super::call::{Head, call};
+use super::feed_message::FeedMessage;
+use super::key::Life;
+use super::record::public_state;
+use super::script::{Verb, failure};
+use super::{Inner, InventoryError, MapState};
+use crate::catalogue::EventFacts;
+use fred::interfaces::StreamsInterface;
+use fred::types::Value;
+use seatwire_proto::id::IdentityId;
+use std::collections::HashMap;
+use std::sync::Arc;
+use uuid::Uuid;
+
+/// Changes read at once; a node farther behind takes the whole map.
+const MAX_CHANGES_READ: u64 = 4_096;
+
+fn words(bytes: &[u8]) -> impl Iterator<Item = u32> + '_ {
+    bytes.chunks_exact(4).map(|word| u32::from_le_bytes([word[0], word[1], word[2], word[3]]))
+}
+
+pub(super) async fn read_map(inner: &Arc<Inner>, event: &Arc<EventFacts>) -> Result<MapState, InventoryError> {
+    let head = Head::without_key(event, IdentityId::from_uuid(Uuid::nil()));
+    let (epoch, reply) = call(inner, Verb::ReadMap, &head, &[]).await?;
+    let states: Vec<u8> = words(reply.bytes(0)).map(|owner| public_state(owner) as u8).collect();
+    let areas: Vec<u32> = words(reply.bytes(1)).collect();
+    if states.len() != event.seat_count() as usize || areas.len() != event.area_count() as usize {
+        return Err(InventoryError::Malformed(format!("a map of {} seats and {} areas", states.len(), areas.len())));
+    }
+    Ok(MapState { epoch, seq: reply.seq, server_ms: reply.redis_ms, states, areas })
+}
+
+/// What came behind `seq` in this epoch, without a hole; `None` when some of it is gone.
+pub(super) async fn changes_since(
+    inner: &Arc<Inner>,
+    event: &Arc<EventFacts>,
+    epoch: u32,
+    seq: u64,
+) -> Result<Option<Vec<FeedMessage>>, InventoryError> {
+    let life = inner.lives.of(event);
+    if life.current(inner.scripts.generation()).is_none_or(|(current, _)| current != epoch) {
+        return Ok(None);
+    }
+    let key = Life { event: event.id, epoch }.key("c");
+    let entries: Vec<(String, HashMap<String, Value>)> = inner
+        .scripts
+        .client()?
+        .xrange_values(key, format!("{}-0", seq + 1), "+", Some(MAX_CHANGES_READ))
+        .await
+        .map_err(|error| failure(&error))?;
+    let mut next = seq + 1;
+    let mut changes = Vec::with_capacity(entries.len());
+    for (_, fields) in entries {
+        // Entries without a change of the map are for the journal.
+        let Some(bytes) = fields.get("f").and_then(Value::as_bytes) else { continue };
+        let change = FeedMessage::decode(bytes).map_err(|error| InventoryError::Malformed(error.to_string()))?;
+        if change.epoch != epoch || change.seq != next {
+            return Ok(None);
+        }
+        next += 1;
+        changes.push(change);
+    }
+    Ok(Some(changes))
+}

@@ -1,0 +1,4 @@
+//! The scripts on a real Redis: what was, what was asked, what came back, what is, what was published.
+
+mod holding;
+pub(crate) mod shelf;

@@ -1,0 +1,202 @@
+//! A shelf to test with: a Redis and a database of its own, an event made of numbers, and an ear on the event's feed.
+
+use crate::support::redis::Redis;
+use crate::support::{eventually, postgres};
+use fred::interfaces::{ClientLike, EventInterface, PubsubInterface};
+use fred::types::Builder;
+use fred::types::config::Config as RedisConfig;
+use parking_lot::Mutex;
+use seatwire::catalogue::{AreaFacts, EventFacts, SectionFacts};
+use seatwire::config::Config;
+use seatwire::inventory::{
+    Answer, Caller, ChangeOutcome, FeedMessage, HoldOutcome, HoldRecord, Inventory, InventoryError, Refusal,
+    ReleaseWhat, key,
+};
+use seatwire::metrics::Metrics;
+use seatwire::store::Store;
+use seatwire_proto::client::IdempotencyKey;
+use seatwire_proto::id::{EventId, HoldId, IdentityId};
+use seatwire_proto::seat::{AreaIndex, SeatIndex};
+use seatwire_proto::server::{EventState, OrphanRule, PriceTier, Rules, SalesMode};
+use std::sync::Arc;
+
+pub(crate) struct Shelf {
+    pub(crate) inventory: Inventory,
+    pub(crate) redis: Redis,
+    pub(crate) store: Store,
+    pub(crate) event: Arc<EventFacts>,
+    /// Everything published for the event, in order.
+    pub(crate) heard: Arc<Mutex<Vec<FeedMessage>>>,
+    _ear: fred::clients::Client,
+}
+
+/// Forty seats: 0 to 29 are tier 0 (45.00 + 2.50), 30 to 39 tier 1 (20.00); 30 to 39 sell best available only; seat 29 is
+/// kept back; two areas of 5 and 100 places.
+pub(crate) fn facts() -> EventFacts {
+    let tier = |code: &str, price_minor, fee_minor| PriceTier {
+        code: code.into(),
+        name: code.into(),
+        color: "#336699".into(),
+        price_minor,
+        fee_minor,
+    };
+    let section = |name: &str, first, end, sales_mode| SectionFacts {
+        name: name.into(),
+        first: SeatIndex(first),
+        end: SeatIndex(end),
+        sales_mode,
+    };
+    let area = |capacity| AreaFacts { name: "Floor".into(), price_tier: 1, capacity };
+    EventFacts {
+        id: EventId::generate(),
+        number: 7,
+        revision: 1,
+        state: EventState::OnSale,
+        on_sale_ms: 0,
+        currency: "EUR".parse().expect("three capitals"),
+        layout: String::new(),
+        price_tiers: vec![tier("A", 4500, 250), tier("B", 2000, 0)],
+        seat_tiers: (0..40).map(|seat| u8::from(seat >= 30)).collect(),
+        sections: vec![
+            section("Stalls", 0, 30, SalesMode::PickSeat),
+            section("Circle", 30, 40, SalesMode::BestAvailable),
+        ],
+        areas: vec![area(5), area(100)],
+        blocked: [29].into_iter().collect(),
+        rules: Rules { seats_per_identity: 6, hold_ttl_ms: 600_000, orphans: OrphanRule::Off },
+        has_waiting_room: false,
+        has_waitlist: false,
+    }
+}
+
+impl Shelf {
+    pub(crate) async fn new() -> Self {
+        Self::with(|_| {}).await
+    }
+
+    /// A shelf whose event is changed a little.
+    pub(crate) async fn with(change: impl FnOnce(&mut EventFacts)) -> Self {
+        let mut facts = facts();
+        change(&mut facts);
+        Self::of(facts, &[]).await
+    }
+
+    pub(crate) async fn of(facts: EventFacts, redis_settings: &[&str]) -> Self {
+        let redis = Redis::start_with(redis_settings).await;
+        let config = Config::from_pairs([("SEATWIRE_DB_CONNECTIONS", "4")]).expect("fits");
+        let store = Store::connect(&postgres::fresh_database().await, &config.store).await.expect("Postgres answers");
+        let inventory = node(&redis, &store).await;
+        let event = Arc::new(facts);
+        let ear = Builder::from_config(RedisConfig::from_url(&redis.url()).expect("a URL")).build().expect("a client");
+        ear.init().await.expect("Redis answers");
+        let mut messages = ear.message_rx();
+        ear.subscribe(key::feed_channel(event.id)).await.expect("subscribes");
+        let heard = Arc::new(Mutex::new(Vec::new()));
+        let into = Arc::clone(&heard);
+        tokio::spawn(async move {
+            while let Ok(message) = messages.recv().await {
+                let bytes = message.value.as_bytes().expect("bytes");
+                into.lock().push(FeedMessage::decode(bytes).expect("a feed message"));
+            }
+        });
+        Self { inventory, redis, store, event, heard, _ear: ear }
+    }
+
+    /// Another node on the same stores.
+    pub(crate) async fn another_node(&self) -> Inventory {
+        node(&self.redis, &self.store).await
+    }
+
+    pub(crate) fn caller(&self, identity: IdentityId) -> Caller {
+        Caller { event: Arc::clone(&self.event), identity, key: None, fingerprint: [0; 32] }
+    }
+
+    /// A caller with a key; the fingerprint is made of `body`.
+    pub(crate) fn keyed(&self, identity: IdentityId, name: &str, body: u8) -> Caller {
+        let key = IdempotencyKey::parse(name);
+        assert!(key.is_some(), "a key that fits");
+        Caller { key, fingerprint: [body; 32], ..self.caller(identity) }
+    }
+
+    pub(crate) async fn hold(&self, identity: IdentityId, seats: &[u32]) -> HoldOutcome {
+        self.try_hold(self.caller(identity), seats).await.expect("Redis answers").outcome
+    }
+
+    pub(crate) async fn try_hold(&self, caller: Caller, seats: &[u32]) -> Result<Answer<HoldOutcome>, InventoryError> {
+        self.inventory.hold(caller, &indices(seats)).await
+    }
+
+    pub(crate) async fn hold_area(&self, identity: IdentityId, area: u32, quantity: u32) -> HoldOutcome {
+        let answer = self.inventory.hold_area(self.caller(identity), AreaIndex(area), quantity).await;
+        answer.expect("Redis answers").outcome
+    }
+
+    /// A hold that must succeed.
+    pub(crate) async fn held(&self, identity: IdentityId, seats: &[u32]) -> HoldRecord {
+        match self.hold(identity, seats).await {
+            HoldOutcome::Held { hold, .. } => hold,
+            HoldOutcome::Refused(refusal) => panic!("refused: {refusal:?}"),
+        }
+    }
+
+    pub(crate) async fn release(&self, identity: IdentityId, hold: HoldId, what: ReleaseWhat) -> ChangeOutcome {
+        self.inventory.release(self.caller(identity), hold, what).await.expect("Redis answers").outcome
+    }
+
+    pub(crate) async fn extend(&self, identity: IdentityId, hold: HoldId) -> ChangeOutcome {
+        self.inventory.extend(self.caller(identity), hold).await.expect("Redis answers").outcome
+    }
+
+    pub(crate) async fn open_hold(&self, identity: IdentityId) -> Option<HoldRecord> {
+        self.inventory.open_hold(&self.event, identity).await.expect("Redis answers")
+    }
+
+    /// The map as digits, one a seat.
+    pub(crate) async fn map(&self) -> String {
+        let map = self.inventory.read_map(&self.event).await.expect("Redis answers");
+        map.states.iter().map(|state| char::from(b'0' + state)).collect()
+    }
+
+    pub(crate) async fn areas(&self) -> Vec<u32> {
+        self.inventory.read_map(&self.event).await.expect("Redis answers").areas
+    }
+
+    pub(crate) async fn position(&self) -> (u32, u64) {
+        let map = self.inventory.read_map(&self.event).await.expect("Redis answers");
+        (map.epoch, map.seq)
+    }
+
+    /// What was published as this change.
+    pub(crate) async fn published(&self, seq: u64) -> FeedMessage {
+        eventually("the change to be published", || async {
+            self.heard.lock().iter().find(|message| message.seq == seq).cloned()
+        })
+        .await
+    }
+}
+
+pub(crate) async fn node(redis: &Redis, store: &Store) -> Inventory {
+    let config = Config::from_pairs([]).expect("fits").inventory;
+    Inventory::connect(&config, &redis.url(), store.clone(), Arc::new(Metrics::new())).await.expect("Redis answers")
+}
+
+pub(crate) fn indices(seats: &[u32]) -> Vec<SeatIndex> {
+    seats.iter().map(|&seat| SeatIndex(seat)).collect()
+}
+
+pub(crate) fn refused(outcome: HoldOutcome) -> Refusal {
+    match outcome {
+        HoldOutcome::Refused(refusal) => refusal,
+        HoldOutcome::Held { hold, .. } => panic!("held: {hold:?}"),
+    }
+}
+
+pub(crate) fn seats_of(hold: &HoldRecord) -> Vec<u32> {
+    hold.lines
+        .iter()
+        .filter_map(|line| match line.place {
+            seatwire::inventory::Place::Seat(seat) => Some(seat.0),
+            seatwire::inventory::Place::Area(_) => None,
+        })
+        .collect()
+}
