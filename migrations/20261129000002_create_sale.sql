@@ -169,20 +169,25 @@ create index orders_to_check on orders (check_at_ms) where check_at_ms is not nu
 -- A hold is paid once: a second order of it can only follow a cancelled one.
 create unique index orders_open_hold on orders (hold_id) where state <> 'cancelled';
 
--- First answers of checkout, pay and cancel by the client's key.
+-- First answers of checkout, pay and cancel by the client's key. A checkout's row names the order it will make and stands
+-- before the hold is locked, so that a lock whose checkout died is found and undone.
 create table order_commands (
     identity_id uuid not null,
     command_key text not null,
     fingerprint bytea not null,
-    order_id uuid,
+    order_id uuid not null,
+    -- What a checkout locks; null for other commands.
+    hold_id uuid,
     -- Null while the command runs.
     answer jsonb,
-    -- The run that may finish it; another may take over once this is past.
+    -- Until then this run has it to itself; past it another may take over.
+    run_id uuid not null,
     running_until_ms bigint not null,
     created_ms bigint not null,
     constraint order_commands_pkey primary key (identity_id, command_key)
 );
 
+create index order_commands_running on order_commands (running_until_ms) where answer is null;
 create index order_commands_created on order_commands (created_ms);
 
 -- One try to move money, committed before the provider is asked.
@@ -268,6 +273,7 @@ create table outbox (
 );
 
 create index outbox_due on outbox (due_ms, outbox_id);
+create index outbox_of_order on outbox (order_id, outbox_id);
 
 -- The right to enter. The partial index is the second, independent guard against selling a seat twice.
 create table tickets (

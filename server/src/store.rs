@@ -8,8 +8,14 @@ pub mod event;
 pub mod event_life;
 pub mod identity_use;
 pub mod layout;
+pub mod order;
+pub mod order_command;
+pub mod order_state;
+pub mod outbox;
+pub mod payment_attempt;
 pub mod server_key;
 pub mod taken_seat;
+pub mod ticket;
 pub mod venue;
 
 use crate::config::StoreConfig;
