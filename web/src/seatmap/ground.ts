@@ -1,10 +1,9 @@
-//! Everything of the map that is not a seat: stage and pitch, section shapes shaded by what is left, areas, names.
-//! Drawn under (`drawGround`) and over (`drawNames`) the seats by `seat_map.ts`.
-import { FLAG_ACCESSIBLE, type SeatPlan } from "../proto/layout";
+//! Everything of the map that is not a seat: stage and pitch, section shapes shaded by what is left, areas.
+//! Drawn under the seats by `seat_map.ts`; `names.ts` letters it.
+import type { SeatPlan } from "../proto/layout";
 import type { Camera } from "./camera";
-import type { SeatGrid } from "./grid";
 import { type Box, boxOf, grow, hull, middle, type Point } from "./outline";
-import { availabilityFill, type Palette, STYLE_AVAILABLE, STYLE_HELD } from "./palette";
+import { availabilityFill, type Palette } from "./palette";
 
 /** A section or an area as drawn: path in layout units, where its name goes, how much is left of how much. */
 export interface Region {
@@ -21,6 +20,7 @@ export interface Region {
 
 export interface Ground {
   sections: Region[];
+  zones: { name: string; middle: Point; sections: Region[] }[];
   areas: Region[];
   shapes: { path: Path2D; open: boolean; label: string; box: Box }[];
   texts: { text: string; at: Point; size: number; angleDeg: number }[];
@@ -38,8 +38,6 @@ interface TextJson {
   size: number;
   angle_deg?: number;
 }
-
-export const FONT = 'system-ui, -apple-system, "Segoe UI", Roboto, "Helvetica Neue", sans-serif';
 
 function region(name: string, points: Point[]): Region {
   const path = new Path2D();
@@ -64,6 +62,14 @@ export function makeGround(plan: SeatPlan): Ground {
   const sections = layout.sections.map((section, i) => {
     const drawn = section.outline.length > 2 ? section.outline : grow(hull(seatsOf[i]), plan.pitch);
     return Object.assign(region(section.name, drawn), { total: totals[i], left: totals[i] });
+  });
+  const byZone = new Map<string, Region[]>();
+  layout.sections.forEach((section, i) => {
+    if (section.zone) byZone.set(section.zone, [...(byZone.get(section.zone) ?? []), sections[i]]);
+  });
+  const zones = [...byZone].map(([name, members]) => {
+    const mean = (at: 0 | 1) => members.reduce((sum, member) => sum + member.middle[at], 0) / members.length;
+    return { name, middle: [mean(0), mean(1)] as Point, sections: members };
   });
   const areas = layout.areas.map((area) => region(area.name, area.outline));
   const shapes = ((layout.shapes ?? []) as ShapeJson[]).map((shape) => {
@@ -93,7 +99,7 @@ export function makeGround(plan: SeatPlan): Ground {
     size: text.size,
     angleDeg: text.angle_deg ?? 0,
   }));
-  return { sections, areas, shapes, texts };
+  return { sections, zones, areas, shapes, texts };
 }
 
 /** `seatsShown` 0..1: the shading of sections gives way as their seats appear. */
@@ -136,190 +142,4 @@ export function drawGround(
     context.strokeStyle = area.left > 0 ? palette.areaEdge : palette.sectionEdge;
     context.stroke(area.path);
   }
-}
-
-/** Names of regions and shapes, as far as they fit into them. `namesShown` 0..1. */
-export function drawNames(
-  context: CanvasRenderingContext2D,
-  ground: Ground,
-  camera: Camera,
-  ratio: number,
-  palette: Palette,
-  namesShown: number,
-  count: (left: number) => string,
-): void {
-  context.setTransform(ratio, 0, 0, ratio, 0, 0);
-  context.textAlign = "center";
-  context.textBaseline = "middle";
-  for (const shape of ground.shapes) {
-    if (!shape.label) continue;
-    const width = (shape.box.x1 - shape.box.x0) * camera.scale;
-    const size = Math.min(18, Math.max(10, width / Math.max(6, shape.label.length)));
-    drawFitted(context, shape.label, camera, middleOf(shape.box), size, width, palette.mutedText, 600);
-  }
-  for (const text of ground.texts) {
-    const size = text.size * camera.scale;
-    if (size < 7) continue;
-    context.save();
-    context.translate(text.at[0] * camera.scale + camera.x, text.at[1] * camera.scale + camera.y);
-    context.rotate((text.angleDeg * Math.PI) / 180);
-    context.font = `500 ${Math.min(size, 40)}px ${FONT}`;
-    context.fillStyle = palette.mutedText;
-    context.fillText(text.text, 0, 0);
-    context.restore();
-  }
-  if (namesShown > 0) {
-    context.globalAlpha = namesShown;
-    for (const section of ground.sections) drawRegionName(context, section, camera, palette, count);
-    context.globalAlpha = 1;
-  }
-  for (const area of ground.areas) drawRegionName(context, area, camera, palette, count);
-}
-
-function middleOf(box: Box): Point {
-  return [(box.x0 + box.x1) / 2, (box.y0 + box.y1) / 2];
-}
-
-function drawFitted(
-  context: CanvasRenderingContext2D,
-  text: string,
-  camera: Camera,
-  at: Point,
-  size: number,
-  room: number,
-  colour: string,
-  weight: number,
-): void {
-  context.font = `${weight} ${size}px ${FONT}`;
-  if (context.measureText(text).width > room) return;
-  context.fillStyle = colour;
-  context.fillText(text, at[0] * camera.scale + camera.x, at[1] * camera.scale + camera.y);
-}
-
-function drawRegionName(
-  context: CanvasRenderingContext2D,
-  region: Region,
-  camera: Camera,
-  palette: Palette,
-  count: (left: number) => string,
-): void {
-  const width = (region.box.x1 - region.box.x0) * camera.scale * 0.86;
-  const height = (region.box.y1 - region.box.y0) * camera.scale * 0.86;
-  if (width < 14 || height < 10) return;
-  const px = region.middle[0] * camera.scale + camera.x;
-  const py = region.middle[1] * camera.scale + camera.y;
-  if (px < -width || py < -height || px > camera.width + width || py > camera.height + height) return;
-
-  // The largest size at which the name fits decides whether there is room for price and count below it.
-  let size = Math.min(17, Math.max(10, height / 4));
-  context.font = `650 ${size}px ${FONT}`;
-  let nameWidth = context.measureText(region.name).width;
-  if (nameWidth > width) {
-    size = (size * width) / nameWidth;
-    if (size < 8) return;
-    context.font = `650 ${size}px ${FONT}`;
-    nameWidth = width;
-  }
-  const small = Math.min(13, Math.max(10, size * 0.82));
-  const lines = [region.price, count(region.left)].filter(Boolean);
-  context.font = `450 ${small}px ${FONT}`;
-  const roomy =
-    height >= size + lines.length * (small + 5) && lines.every((line) => context.measureText(line).width <= width);
-  const top = roomy ? py - (lines.length * (small + 4)) / 2 : py;
-  if (roomy) {
-    context.fillStyle = palette.mutedText;
-    lines.forEach((line, i) => {
-      context.fillText(line, px, top + size * 0.5 + 4 + small * 0.5 + i * (small + 4));
-    });
-  }
-  context.font = `650 ${size}px ${FONT}`;
-  context.fillStyle = palette.text;
-  context.fillText(region.name, px, top);
-}
-
-/** Seat numbers, wheelchair marks and row letters: only when seats are large enough to read them. */
-export function drawLabels(
-  context: CanvasRenderingContext2D,
-  plan: SeatPlan,
-  grid: SeatGrid,
-  styles: Uint8Array,
-  camera: Camera,
-  ratio: number,
-  palette: Palette,
-  diameter: number,
-  most: number,
-): void {
-  const [x0, y0] = camera.toWorld(-diameter, -diameter);
-  const [x1, y1] = camera.toWorld(camera.width + diameter, camera.height + diameter);
-  const seen: number[] = [];
-  grid.each(x0, y0, x1, y1, (seat) => {
-    if (seen.length <= most) seen.push(seat);
-  });
-  if (seen.length > most) return;
-  context.setTransform(ratio, 0, 0, ratio, 0, 0);
-  context.textAlign = "center";
-  context.textBaseline = "middle";
-  const rows = new Set<number>();
-  const held = `rgb(${palette.seats[STYLE_HELD].slice(0, 3).join(" ")})`;
-  context.font = `600 ${diameter * 0.44}px ${FONT}`;
-  for (const seat of seen) {
-    const row = plan.row[seat];
-    rows.add(row);
-    const style = styles[seat];
-    if (style !== STYLE_AVAILABLE && style !== STYLE_HELD) continue;
-    const px = plan.x[seat] * camera.scale + camera.x;
-    const py = plan.y[seat] * camera.scale + camera.y;
-    context.fillStyle = style === STYLE_HELD ? held : palette.seatText;
-    if (plan.flags[seat] & FLAG_ACCESSIBLE) {
-      drawWheelchair(context, px, py, diameter * 0.52, context.fillStyle);
-      continue;
-    }
-    const { row: json } = plan.rows[row];
-    const label = json.seats[seat - json.first];
-    if (label.length <= 3) context.fillText(label, px, py + diameter * 0.03);
-  }
-
-  context.font = `600 ${Math.min(14, diameter * 0.6)}px ${FONT}`;
-  context.fillStyle = palette.mutedText;
-  for (const at of rows) {
-    const { row } = plan.rows[at];
-    if (!row.label) continue;
-    const last = row.x.length - 1;
-    const ends: [number, number][] =
-      last > 0
-        ? [
-            [0, 1],
-            [last, last - 1],
-          ]
-        : [[0, 0]];
-    for (const [end, beside] of ends) {
-      let dx = row.x[end] - row.x[beside];
-      let dy = row.y[end] - row.y[beside];
-      const length = Math.hypot(dx, dy);
-      if (length === 0) [dx, dy] = [-1, 0];
-      else [dx, dy] = [dx / length, dy / length];
-      context.fillText(
-        row.label,
-        (row.x[end] + dx * plan.pitch) * camera.scale + camera.x,
-        (row.y[end] + dy * plan.pitch) * camera.scale + camera.y,
-      );
-    }
-  }
-}
-
-function drawWheelchair(context: CanvasRenderingContext2D, x: number, y: number, size: number, colour: string): void {
-  const u = size / 10;
-  context.strokeStyle = colour;
-  context.lineWidth = u * 1.3;
-  context.lineCap = "round";
-  context.beginPath();
-  context.arc(x - u * 0.6, y + u * 1.6, u * 3, -Math.PI * 0.75, Math.PI * 0.85, true);
-  context.moveTo(x - u * 0.6, y - u * 2.4);
-  context.lineTo(x - u * 0.6, y + u * 1);
-  context.lineTo(x + u * 2.4, y + u * 1);
-  context.lineTo(x + u * 3.6, y + u * 4);
-  context.stroke();
-  context.beginPath();
-  context.arc(x - u * 0.6, y - u * 4.2, u * 1.1, 0, Math.PI * 2);
-  context.fill();
 }

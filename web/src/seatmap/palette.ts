@@ -25,6 +25,8 @@ export interface Palette {
   plenty: [number, number, number];
   gone: [number, number, number];
   areaEdge: string;
+  /** behind the name of a zone */
+  plate: string;
   shape: string;
   shapeEdge: string;
   text: string;
@@ -51,6 +53,7 @@ export const LIGHT: Palette = {
   plenty: [0xb9, 0xdc, 0xf3],
   gone: [0xe6, 0xe9, 0xee],
   areaEdge: "#0072b2",
+  plate: "rgb(255 255 255 / 92%)",
   shape: "#e3e8ef",
   shapeEdge: "#c4ccd8",
   text: "#14181f",
@@ -77,6 +80,7 @@ export const DARK: Palette = {
   plenty: [0x16, 0x44, 0x66],
   gone: [0x1d, 0x23, 0x2c],
   areaEdge: "#4fb3f0",
+  plate: "rgb(20 25 33 / 92%)",
   shape: "#1a212b",
   shapeEdge: "#2f3a48",
   text: "#eef2f7",

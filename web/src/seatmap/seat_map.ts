@@ -3,11 +3,13 @@
 import type { SeatPlan } from "../proto/layout";
 import { Camera, type Insets } from "./camera";
 import { SeatGrid } from "./grid";
-import { drawGround, drawLabels, drawNames, type Ground, makeGround } from "./ground";
+import { drawGround, type Ground, makeGround } from "./ground";
 import { listen } from "./input";
+import { drawNames } from "./names";
 import { boxOf, inside, type Point } from "./outline";
 import { DARK, LIGHT, type Palette, STYLE_AVAILABLE, STYLE_DIMMED, STYLE_MINE, STYLE_PENDING } from "./palette";
 import { BlitRenderer, SEAT_OF_PITCH, type SeatRenderer } from "./renderer";
+import { drawLabels } from "./seat_labels";
 
 /** More device pixels than this cost time and show nothing. */
 const MAX_PIXEL_RATIO = 2;
@@ -120,6 +122,7 @@ export class SeatMap {
     this.#renderer.setPlan(plan, this.#styles);
     this.camera.setWorld(this.#worldBox(plan), plan.pitch);
     this.#fitted = false;
+    this.camera.fit(false);
     this.#restyle();
   }
 

@@ -130,7 +130,7 @@ export const de: Texts = {
   yourDetails: "Deine Angaben",
   name: "Name",
   email: "E-Mail",
-  emailHint: "Hierhin schicken wir deine Tickets.",
+  emailHint: "Für Fragen zu deiner Bestellung.",
   nameMissing: "Bitte gib deinen Namen ein.",
   emailBad: "Bitte gib eine gültige E-Mail-Adresse ein.",
   payment: "Zahlung",
@@ -172,7 +172,7 @@ export const de: Texts = {
       "Es wurde nichts abgebucht. Die Plätze gehören noch dir: Versuche es noch einmal oder nimm eine andere Karte.",
     payment_unknown:
       "Der Zahlungsdienst hat nicht geantwortet. Wir wissen noch nicht, ob abgebucht wurde. Bitte nicht noch einmal bezahlen: Wir fragen nach, bis wir es wissen, und deine Plätze bleiben gesperrt.",
-    paid: "Deine Tickets stehen unten und sind auf dem Weg in dein Postfach.",
+    paid: "Deine Tickets stehen unten. Du findest sie auch unter Meine Tickets auf diesem Gerät.",
     cancelled: "Es wurde nichts abgebucht, und die Plätze sind wieder frei.",
     refund_due: "Wir konnten deine Plätze nicht halten. Du bekommst den vollen Betrag zurück.",
     partially_refunded: "Ein Teil des Betrags wurde dir erstattet.",

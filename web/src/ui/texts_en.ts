@@ -137,7 +137,7 @@ export const en = {
   yourDetails: "Your details",
   name: "Name",
   email: "Email",
-  emailHint: "Your tickets go here.",
+  emailHint: "For questions about your order.",
   nameMissing: "Please enter your name.",
   emailBad: "Please enter a valid email address.",
   payment: "Payment",
@@ -179,7 +179,7 @@ export const en = {
     payment_declined: "Nothing was charged. Your seats are still yours: try again or use another card.",
     payment_unknown:
       "The payment service did not answer, so we do not know yet whether you were charged. Do not pay again: we are asking it until we know, and your seats stay locked.",
-    paid: "Your tickets are below and on their way to your inbox.",
+    paid: "Your tickets are below. You also find them under My tickets on this device.",
     cancelled: "Nothing was charged and the seats are free again.",
     refund_due: "We could not keep your seats. Your money is being returned in full.",
     partially_refunded: "Part of the amount was returned to you.",

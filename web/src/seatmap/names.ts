@@ -1,0 +1,183 @@
+//! Lettering of the map: names of sections, zones, areas and shapes, as far as they fit. Drawn over the seats.
+//! `seat_map.ts` calls `drawNames` once a frame; `seat_labels.ts` does the same for single seats.
+import type { Camera } from "./camera";
+import type { Ground, Region } from "./ground";
+import { type Box, inside, type Point } from "./outline";
+import type { Palette } from "./palette";
+
+export const FONT = 'system-ui, -apple-system, "Segoe UI", Roboto, "Helvetica Neue", sans-serif';
+
+/** Names of regions and shapes, as far as they fit into them. `namesShown` 0..1. */
+export function drawNames(
+  context: CanvasRenderingContext2D,
+  ground: Ground,
+  camera: Camera,
+  ratio: number,
+  palette: Palette,
+  namesShown: number,
+  count: (left: number) => string,
+): void {
+  context.setTransform(ratio, 0, 0, ratio, 0, 0);
+  context.textAlign = "center";
+  context.textBaseline = "middle";
+  for (const shape of ground.shapes) {
+    if (!shape.label) continue;
+    const width = (shape.box.x1 - shape.box.x0) * camera.scale;
+    const size = Math.min(18, Math.max(10, width / Math.max(6, shape.label.length)));
+    drawFitted(context, shape.label, camera, middleOf(shape.box), size, width, palette.mutedText, 600);
+  }
+  for (const text of ground.texts) {
+    const size = text.size * camera.scale;
+    if (size < 7) continue;
+    context.save();
+    context.translate(text.at[0] * camera.scale + camera.x, text.at[1] * camera.scale + camera.y);
+    context.rotate((text.angleDeg * Math.PI) / 180);
+    context.font = `500 ${Math.min(size, 40)}px ${FONT}`;
+    context.fillStyle = palette.mutedText;
+    context.fillText(text.text, 0, 0);
+    context.restore();
+  }
+  if (namesShown > 0) {
+    context.globalAlpha = namesShown;
+    const unnamed = ground.sections.filter((section) => !drawRegionName(context, section, camera, palette, count));
+    drawPlates(context, ground, unnamed, camera, palette, count);
+    context.globalAlpha = 1;
+  }
+  for (const area of ground.areas) drawRegionName(context, area, camera, palette, count);
+}
+
+function middleOf(box: Box): Point {
+  return [(box.x0 + box.x1) / 2, (box.y0 + box.y1) / 2];
+}
+
+function drawFitted(
+  context: CanvasRenderingContext2D,
+  text: string,
+  camera: Camera,
+  at: Point,
+  size: number,
+  room: number,
+  colour: string,
+  weight: number,
+): void {
+  context.font = `${weight} ${size}px ${FONT}`;
+  if (context.measureText(text).width > room) return;
+  context.fillStyle = colour;
+  context.fillText(text, at[0] * camera.scale + camera.x, at[1] * camera.scale + camera.y);
+}
+
+/** Name sizes tried from the largest; smaller ones would not be read. */
+const NAME_SIZES_PX = [17, 15, 13, 11, 9.5];
+/** Kept free on both sides of a name, so that neighbours do not read as one. */
+const NAME_ROOM_PX = 5;
+
+/** Draws the name, with price and count below it where they fit as well; false when not even the name fits. */
+function drawRegionName(
+  context: CanvasRenderingContext2D,
+  region: Region,
+  camera: Camera,
+  palette: Palette,
+  count: (left: number) => string,
+): boolean {
+  if (region.points.length < 3) return false;
+  const px = region.middle[0] * camera.scale + camera.x;
+  const py = region.middle[1] * camera.scale + camera.y;
+  const width = (region.box.x1 - region.box.x0) * camera.scale;
+  const height = (region.box.y1 - region.box.y0) * camera.scale;
+  if (px < -width || py < -height || px > camera.width + width || py > camera.height + height) return true;
+  if (width < 14 || height < 10) return false;
+
+  const lines = [region.price, count(region.left)].filter(Boolean);
+  for (const full of [true, false]) {
+    for (const size of NAME_SIZES_PX) {
+      if (full ? size < 11 : size > 13) continue;
+      const small = Math.max(10, size * 0.8);
+      context.font = `450 ${small}px ${FONT}`;
+      const below = full ? Math.max(...lines.map((line) => context.measureText(line).width)) : 0;
+      context.font = `650 ${size}px ${FONT}`;
+      const half = Math.max(below, context.measureText(region.name).width) / 2 + NAME_ROOM_PX;
+      const tall = size + (full ? lines.length * (small + 4) : 0);
+      if (!fits(region, camera, px, py, half, tall / 2 + 1)) continue;
+      const top = py - tall / 2 + size / 2;
+      context.fillStyle = palette.text;
+      context.fillText(region.name, px, top);
+      if (!full) return true;
+      context.font = `450 ${small}px ${FONT}`;
+      context.fillStyle = palette.mutedText;
+      lines.forEach((line, i) => {
+        context.fillText(line, px, top + size / 2 + 3 + small / 2 + i * (small + 4));
+      });
+      return true;
+    }
+  }
+  return false;
+}
+
+/** Whether a box on the screen lies inside the region: its corners and the middles of its sides do. */
+function fits(region: Region, camera: Camera, px: number, py: number, half: number, tall: number): boolean {
+  for (const dx of [-half, 0, half]) {
+    for (const dy of [-tall, 0, tall]) {
+      if (!inside(region.points, (px + dx - camera.x) / camera.scale, (py + dy - camera.y) / camera.scale))
+        return false;
+    }
+  }
+  return true;
+}
+
+interface Plate {
+  name: string;
+  words: string;
+  x: number;
+  y: number;
+  half: number;
+}
+
+const PLATE_HALF_HEIGHT_PX = 20;
+
+function plate(context: CanvasRenderingContext2D, camera: Camera, name: string, words: string, at: Point): Plate {
+  context.font = `650 12px ${FONT}`;
+  const wide = context.measureText(name).width;
+  context.font = `450 11px ${FONT}`;
+  const half = Math.max(wide, context.measureText(words).width) / 2 + 10;
+  return { name, words, half, x: at[0] * camera.scale + camera.x, y: at[1] * camera.scale + camera.y };
+}
+
+/** Sections whose names do not fit get plates over them; where those would cover each other, their zones do. */
+function drawPlates(
+  context: CanvasRenderingContext2D,
+  ground: Ground,
+  unnamed: Region[],
+  camera: Camera,
+  palette: Palette,
+  count: (left: number) => string,
+): void {
+  let plates: Plate[] = [];
+  for (const section of unnamed) {
+    const words = [section.price, count(section.left)].filter(Boolean).join(" · ");
+    const own = plate(context, camera, section.name, words, section.middle);
+    const apart = (other: Plate) =>
+      Math.abs(other.x - own.x) >= other.half + own.half || Math.abs(other.y - own.y) >= 2 * PLATE_HALF_HEIGHT_PX;
+    if (plates.every(apart)) plates.push(own);
+  }
+  if (plates.length < unnamed.length && unnamed.length > ground.sections.length / 2) {
+    plates = ground.zones.map((zone) => {
+      const left = zone.sections.reduce((sum, section) => sum + section.left, 0);
+      return plate(context, camera, zone.name, count(left), zone.middle);
+    });
+  }
+  for (const { name, words, x, y, half } of plates) {
+    context.fillStyle = palette.plate;
+    context.beginPath();
+    context.roundRect(x - half, y - PLATE_HALF_HEIGHT_PX, half * 2, 2 * PLATE_HALF_HEIGHT_PX, 10);
+    context.fill();
+    context.lineWidth = 1;
+    context.strokeStyle = palette.sectionEdge;
+    context.stroke();
+    context.font = `450 11px ${FONT}`;
+    context.fillStyle = palette.mutedText;
+    context.fillText(words, x, y + 8);
+    context.font = `650 12px ${FONT}`;
+    context.fillStyle = palette.text;
+    context.fillText(name, x, y - 7);
+  }
+}
