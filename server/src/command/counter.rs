@@ -1,0 +1,21 @@
+//! The counter as the door sees it. A trait, so that sockets can be tested and measured without stores behind them.
+
+use super::hello::Basket;
+use crate::catalogue::EventFacts;
+use futures_util::future::BoxFuture;
+use seatwire_proto::client::ClientMessage;
+use seatwire_proto::id::{EventId, IdentityId};
+use seatwire_proto::server::{ErrorObject, Reply};
+use std::sync::Arc;
+
+/// Answers commands that need a store.
+pub trait Counter: Send + Sync + 'static {
+    /// Answers one command; whatever goes wrong is a reply with a code.
+    fn run(&self, who: Option<IdentityId>, message: ClientMessage) -> BoxFuture<'_, Reply>;
+
+    /// What the identity has open.
+    fn basket(&self, identity: IdentityId) -> BoxFuture<'_, Result<Basket, ErrorObject>>;
+
+    /// The event by its id, or `event_unknown`.
+    fn event(&self, event: EventId) -> BoxFuture<'_, Result<Arc<EventFacts>, ErrorObject>>;
+}

@@ -1,0 +1,82 @@
+//! `hello`: whom a token names, and what an identity has open. The session around it (first or later hello, what waits
+//! behind it) is `socket::session`'s.
+
+use crate::error;
+use crate::identity::{Identities, TokenError, Verified};
+use seatwire_proto::client::Hello;
+use seatwire_proto::code::ErrorCode;
+use seatwire_proto::id::IdentityId;
+use seatwire_proto::server::{ErrorObject, Hold, Order};
+
+/// What an identity has open.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Basket {
+    /// Its open holds.
+    pub holds: Vec<Hold>,
+    /// Its open orders.
+    pub orders: Vec<Order>,
+}
+
+/// Why nobody was identified.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum NotIdentified {
+    /// Not ours.
+    BadToken,
+    /// Ours, but over.
+    Expired,
+    /// Of another identity than the session's.
+    Foreign,
+}
+
+impl NotIdentified {
+    /// What the client is told.
+    pub(crate) fn error(self) -> ErrorObject {
+        match self {
+            Self::BadToken => error::token(TokenError::Invalid),
+            Self::Expired => error::token(TokenError::Expired),
+            Self::Foreign => error::refuse(ErrorCode::Forbidden),
+        }
+    }
+}
+
+/// Whom the token names; `None` without one.
+pub(crate) fn identify(
+    identities: &Identities,
+    known: Option<IdentityId>,
+    body: &Hello,
+) -> Result<Option<Verified>, NotIdentified> {
+    let Some(token) = &body.token else { return Ok(None) };
+    let verified = identities.verify(token).map_err(|error| match error {
+        TokenError::Invalid => NotIdentified::BadToken,
+        TokenError::Expired => NotIdentified::Expired,
+    })?;
+    match known {
+        Some(known) if known != verified.identity => Err(NotIdentified::Foreign),
+        _ => Ok(Some(verified)),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::clock::Clock;
+    use crate::config::Secret;
+    use std::time::Duration;
+
+    #[test]
+    fn a_token_decides_who_asks_and_nobody_changes_into_another() {
+        let clock = Clock::manual(1_000_000);
+        let identities = Identities::new(Secret::new("k"), clock.clone());
+        let issued = identities.issue_for(IdentityId::generate(), Duration::from_secs(60));
+        let hello = |token: Option<&str>| Hello { token: token.map(str::to_owned), ..Hello::default() };
+        let identify = |known, token| identify(&identities, known, &hello(token));
+        assert_eq!(identify(None, None), Ok(None));
+        assert_eq!(identify(None, Some("x")), Err(NotIdentified::BadToken));
+        let verified = identify(None, Some(&issued.token)).expect("ours").expect("a token");
+        assert_eq!(verified.identity, issued.identity);
+        assert!(identify(Some(issued.identity), Some(&issued.token)).is_ok());
+        assert_eq!(identify(Some(IdentityId::generate()), Some(&issued.token)), Err(NotIdentified::Foreign));
+        clock.advance_ms(60_001);
+        assert_eq!(identify(None, Some(&issued.token)), Err(NotIdentified::Expired));
+    }
+}

@@ -1,0 +1,332 @@
+//! One event that somebody looks at: its board, the frames it sent, its viewers. `feed` brings changes in from any
+//! thread; `actor` ticks; transports ask what a viewer needs next. Locks are short, never nested but in the order
+//! snapshots, core, and never held while bytes are written.
+
+use super::batch;
+use super::board::{Applied, Board, Dirty};
+use super::history::History;
+use super::hub::{Delivery, Hub, MapFrame, Viewer};
+use super::snapshot::{Copied, HttpSnapshot, SnapshotCache, SnapshotEncoding};
+use crate::catalogue::EventFacts;
+use crate::clock::Clock;
+use crate::inventory::FeedMessage;
+use crate::slots::Slot;
+use parking_lot::Mutex;
+use seatwire_proto::client::Position;
+use seatwire_proto::id::EventId;
+use seatwire_proto::seat::SeatState;
+use seatwire_proto::server::SubscribeReply;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+use tokio::sync::Notify;
+
+/// An event that changed within this time is hot: beacons and looks at the store come often.
+pub(super) const HOT_FOR: Duration = Duration::from_secs(60);
+
+/// An event that is live on this node.
+#[derive(Debug)]
+pub struct LiveEvent {
+    facts: Mutex<Arc<EventFacts>>,
+    id: EventId,
+    channel: u32,
+    clock: Clock,
+    pub(super) core: Mutex<Core>,
+    snapshots: Mutex<SnapshotCache>,
+    pub(super) hub: Hub,
+    /// Wakes the actor.
+    pub(super) nudge: Notify,
+}
+
+#[derive(Debug)]
+pub(super) struct Core {
+    pub(super) board: Board,
+    pub(super) dirty: Dirty,
+    pub(super) history: History,
+    /// Where the last frame ended: what every live viewer knows.
+    pub(super) sent: Position,
+    pub(super) last_frame: Instant,
+    pub(super) last_change: Instant,
+    /// The latest position anybody told us of; above the board's = something is missing.
+    pub(super) rumoured: Position,
+    /// The store must be asked: a gap, a lost connection, a beat.
+    pub(super) is_suspect: bool,
+    /// Viewers must be given the snapshot of a new life before anything else.
+    pub(super) is_restarted: bool,
+}
+
+/// What a viewer at some position needs next.
+#[derive(Debug)]
+pub enum Next {
+    /// Nothing: it knows what every live viewer knows.
+    UpToDate,
+    /// This, and then ask again.
+    Frame(MapFrame),
+}
+
+/// Counts for an event's body.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Counts {
+    /// Where they stand.
+    pub position: Position,
+    /// Seats available, by section index.
+    pub available: Vec<u32>,
+    /// Places left, by area index.
+    pub remaining: Vec<u32>,
+}
+
+fn ordered(position: Position) -> (u32, u64) {
+    (position.epoch, position.seq)
+}
+
+fn latest(one: Position, other: Position) -> Position {
+    if ordered(one) >= ordered(other) { one } else { other }
+}
+
+impl LiveEvent {
+    pub(super) fn new(facts: Arc<EventFacts>, channel: u32, clock: Clock, board: Board) -> Self {
+        let now = Instant::now();
+        Self {
+            id: facts.id,
+            facts: Mutex::new(facts),
+            channel,
+            clock,
+            core: Mutex::new(Core {
+                sent: board.position(),
+                rumoured: board.position(),
+                board,
+                dirty: Dirty::default(),
+                history: History::default(),
+                last_frame: now,
+                last_change: now.checked_sub(HOT_FOR).unwrap_or(now),
+                is_suspect: false,
+                is_restarted: false,
+            }),
+            snapshots: Mutex::default(),
+            hub: Hub::default(),
+            nudge: Notify::new(),
+        }
+    }
+
+    /// Which event.
+    #[must_use]
+    pub const fn id(&self) -> EventId {
+        self.id
+    }
+
+    /// Its number in the frames of this node: never 0, never reused.
+    #[must_use]
+    pub const fn channel(&self) -> u32 {
+        self.channel
+    }
+
+    /// What is on sale, as last read.
+    #[must_use]
+    pub fn facts(&self) -> Arc<EventFacts> {
+        self.facts.lock().clone()
+    }
+
+    /// Replaces the facts; the seats of the map stay.
+    pub fn refresh_facts(&self, facts: Arc<EventFacts>) {
+        *self.facts.lock() = facts;
+    }
+
+    /// Where the board stands.
+    #[must_use]
+    pub fn position(&self) -> Position {
+        self.core.lock().board.position()
+    }
+
+    /// How many look.
+    #[must_use]
+    pub fn viewer_count(&self) -> usize {
+        self.hub.viewer_count()
+    }
+
+    /// The answer to a subscription at this moment.
+    #[must_use]
+    pub fn subscribe_reply(&self, is_recovered: bool) -> SubscribeReply {
+        let layout = self.facts.lock().layout.clone();
+        let core = self.core.lock();
+        let Position { epoch, seq } = core.board.position();
+        SubscribeReply {
+            channel: self.channel,
+            event: self.id,
+            layout,
+            seat_count: core.board.states().len() as u32,
+            area_count: core.board.areas().len() as u32,
+            epoch,
+            seq,
+            recovered: is_recovered,
+        }
+    }
+
+    /// Adds a viewer; `None` when the event is being put away and must be looked up again.
+    pub fn join(&self, viewer: Arc<dyn Viewer>) -> Option<Slot> {
+        let slot = self.hub.join(viewer);
+        // Beacons begin with the first viewer.
+        self.nudge.notify_one();
+        slot
+    }
+
+    /// Removes a viewer.
+    pub fn leave(&self, slot: Slot) {
+        self.hub.leave(slot);
+    }
+
+    /// Whether deltas from `from` to now can be given, without a snapshot.
+    #[must_use]
+    pub fn can_recover(&self, from: Position) -> bool {
+        let core = self.core.lock();
+        from.seq > 0
+            && from.epoch == core.sent.epoch
+            && (from.seq >= core.sent.seq || core.history.next_after(from).is_some())
+    }
+
+    /// What a viewer at `from` needs next. `prefers_small` (a slow viewer) takes the snapshot where it is smaller than the
+    /// deltas; others get deltas wherever there are any.
+    #[must_use]
+    pub fn next_after(&self, from: Position, encoding: SnapshotEncoding, prefers_small: bool) -> Next {
+        let snapshot_bytes = if prefers_small { self.snapshots.lock().last_bytes(encoding) } else { None };
+        {
+            let core = self.core.lock();
+            if from.seq > 0 && from.epoch == core.sent.epoch {
+                if from.seq >= core.sent.seq {
+                    return Next::UpToDate;
+                }
+                if let Some(frame) = core.history.next_after(from) {
+                    let is_large = snapshot_bytes
+                        .is_some_and(|limit| core.history.bytes_after(from).is_some_and(|bytes| bytes > limit));
+                    if !is_large {
+                        return Next::Frame(frame.clone());
+                    }
+                }
+            }
+        }
+        Next::Frame(self.snapshot(encoding))
+    }
+
+    /// The whole map for a socket.
+    #[must_use]
+    pub fn snapshot(&self, encoding: SnapshotEncoding) -> MapFrame {
+        let mut snapshots = self.snapshots.lock();
+        let sent = self.core.lock().sent;
+        snapshots.socket(encoding, self.channel, self.clock.now_ms(), sent, || Copied::of(&self.core.lock().board))
+    }
+
+    /// The whole map for HTTP.
+    #[must_use]
+    pub fn http_snapshot(&self, encoding: SnapshotEncoding) -> HttpSnapshot {
+        let mut snapshots = self.snapshots.lock();
+        let sent = self.core.lock().sent;
+        snapshots.http(encoding, self.channel, self.clock.now_ms(), sent, || Copied::of(&self.core.lock().board))
+    }
+
+    /// The whole map as `{epoch, seq, states, areas}`.
+    #[must_use]
+    pub fn json_snapshot(&self) -> HttpSnapshot {
+        let mut snapshots = self.snapshots.lock();
+        let sent = self.core.lock().sent;
+        snapshots.json(sent, || Copied::of(&self.core.lock().board))
+    }
+
+    /// Seats and places left.
+    #[must_use]
+    pub fn counts(&self) -> Counts {
+        let core = self.core.lock();
+        Counts {
+            position: core.board.position(),
+            available: core.board.available().to_vec(),
+            remaining: core.board.areas().to_vec(),
+        }
+    }
+
+    /// Looks at the states by seat index; keep it short, the feed waits.
+    pub fn with_states<T>(&self, look: impl FnOnce(&[SeatState]) -> T) -> T {
+        look(self.core.lock().board.states())
+    }
+
+    /// Takes a change from the feed.
+    pub(super) fn take(&self, change: &FeedMessage) -> Applied {
+        let applied = {
+            let mut core = self.core.lock();
+            let core = &mut *core;
+            let told = Position { epoch: change.epoch, seq: change.seq };
+            core.rumoured = latest(core.rumoured, told);
+            let applied = core.board.apply(change, &mut core.dirty);
+            match applied {
+                Applied::Changed => core.last_change = Instant::now(),
+                Applied::Gap => core.is_suspect = true,
+                Applied::Old => {}
+            }
+            applied
+        };
+        if applied != Applied::Old {
+            self.nudge.notify_one();
+        }
+        applied
+    }
+
+    /// Takes a push to everyone who looks.
+    pub(super) async fn notify_all(&self, text: &bytes::Bytes) {
+        self.hub
+            .each(|viewer| {
+                viewer.notice(text);
+                Delivery::Sent
+            })
+            .await;
+    }
+
+    /// Something may have been lost: ask the store.
+    pub(super) fn suspect(&self) {
+        self.core.lock().is_suspect = true;
+        self.nudge.notify_one();
+    }
+
+    /// Takes a whole map read from the store.
+    pub(super) fn replace(&self, board: Board) {
+        let mut core = self.core.lock();
+        let core = &mut *core;
+        core.is_suspect = false;
+        // The store has spoken; whoever told of more was wrong, or will be found by the next beat.
+        core.rumoured = latest(board.position(), core.board.position());
+        if ordered(board.position()) <= ordered(core.board.position()) {
+            return;
+        }
+        core.last_change = Instant::now();
+        if !core.board.advance_to(&board, &mut core.dirty) {
+            core.board = board;
+            core.dirty.clear();
+            core.history.clear();
+            core.sent = core.board.position();
+            core.is_restarted = true;
+        }
+    }
+
+    /// Whether the board is behind what was rumoured, or nobody knows.
+    pub(super) fn is_behind(&self) -> bool {
+        let core = self.core.lock();
+        core.is_suspect || ordered(core.board.position()) < ordered(core.rumoured)
+    }
+
+    /// Cuts the frame of this tick, keeps it in the ring, and says since when its oldest change waited.
+    pub(super) fn cut(&self) -> Option<(MapFrame, Option<u64>)> {
+        let mut core = self.core.lock();
+        let core = &mut *core;
+        let since_ms = core.dirty.since_ms;
+        let frame = batch::cut(&core.board, &mut core.dirty, core.sent, self.channel, self.clock.now_ms())?;
+        let now = Instant::now();
+        core.sent = core.board.position();
+        core.last_frame = now;
+        core.history.push(frame.clone(), now);
+        Some((frame, since_ms))
+    }
+
+    /// Proof of position; counts as a frame.
+    pub(super) fn beacon(&self) -> MapFrame {
+        let mut core = self.core.lock();
+        let now = Instant::now();
+        core.last_frame = now;
+        core.history.trim(now);
+        batch::beacon(&core.board, self.channel, self.clock.now_ms())
+    }
+}

@@ -1,0 +1,273 @@
+//! What a session is told besides answers: pushes to one identity wherever its sockets are, to everyone who looks at an
+//! event, to all. Rooms above publish; sessions register as recipients. Between nodes pushes travel as text on Redis
+//! channels, one an identity and one an event; they are hints: what matters is read again at the next `hello`.
+
+use crate::metrics::{Metrics, StoreLabels, StoreName};
+use crate::subscriber::{Heard, Hearing, Subscriber, SubscriberError};
+use bytes::Bytes;
+use dashmap::DashMap;
+use dashmap::mapref::entry::Entry;
+use fred::prelude::*;
+use parking_lot::RwLock;
+use seatwire_proto::code::CloseCode;
+use seatwire_proto::id::{EventId, IdentityId, SessionId};
+use seatwire_proto::server::Push;
+use std::sync::Arc;
+use std::time::Duration;
+
+/// Longest wait for a publication; a push that takes longer is worth nothing.
+const COMMAND_TIMEOUT: Duration = Duration::from_millis(500);
+/// Publications in flight when Redis stalls; further ones are dropped and only the local sockets hear them.
+const MAX_IN_FLIGHT: usize = 10_000;
+
+/// Somebody who is told things.
+pub trait Recipient: Send + Sync {
+    /// Which session.
+    fn session_id(&self) -> SessionId;
+    /// Takes a framed text; neither blocks nor waits.
+    fn tell(&self, text: &Bytes);
+    /// Ends the session.
+    fn dismiss(&self, code: CloseCode);
+}
+
+/// Publishes and delivers; cheap to clone.
+#[derive(Clone)]
+pub struct Sender {
+    inner: Arc<Inner>,
+}
+
+impl std::fmt::Debug for Sender {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Sender").field("identities", &self.inner.identities.len()).finish_non_exhaustive()
+    }
+}
+
+struct Inner {
+    /// `None` in tests and benches on one node without Redis: pushes stay local.
+    remote: Option<Remote>,
+    identities: DashMap<IdentityId, Vec<Arc<dyn Recipient>>>,
+    everyone: RwLock<Option<Arc<dyn Everyone>>>,
+}
+
+struct Remote {
+    publisher: Client,
+    subscriber: Subscriber,
+    metrics: Arc<Metrics>,
+}
+
+/// All sessions of the node; the door registers itself.
+pub trait Everyone: Send + Sync {
+    /// Takes a framed text to every session.
+    fn tell_all(&self, text: &Bytes);
+}
+
+impl Sender {
+    /// Connects to Redis and begins to listen.
+    ///
+    /// # Errors
+    /// When Redis cannot be reached.
+    pub async fn connect(redis_url: &str, metrics: Arc<Metrics>) -> Result<Self, SubscriberError> {
+        let (subscriber, hearing) = Subscriber::connect(redis_url).await?;
+        let publisher = Builder::from_config(Config::from_url(redis_url)?)
+            .with_performance_config(|performance| performance.default_command_timeout = COMMAND_TIMEOUT)
+            .with_connection_config(|connection| {
+                connection.max_command_attempts = 1;
+                connection.max_command_buffer_len = MAX_IN_FLIGHT;
+            })
+            .set_policy(ReconnectPolicy::new_exponential(0, 20, 500, 2))
+            .build()?;
+        publisher.init().await?;
+        let sender = Self::with(Some(Remote { publisher, subscriber, metrics }));
+        tokio::spawn(sender.clone().listen(hearing));
+        Ok(sender)
+    }
+
+    /// A sender that reaches only this node's sockets.
+    #[must_use]
+    pub fn local() -> Self {
+        Self::with(None)
+    }
+
+    fn with(remote: Option<Remote>) -> Self {
+        Self { inner: Arc::new(Inner { remote, identities: DashMap::new(), everyone: RwLock::new(None) }) }
+    }
+
+    /// Pushes to every session of the identity, on any node. Lost when Redis is down, but for the sockets of this node.
+    pub async fn to_identity(&self, identity: IdentityId, push: &Push) {
+        let Some(text) = encode(push) else { return };
+        if !self.publish(&identity_channel(identity), &text).await {
+            self.tell_identity(identity, &text);
+        }
+    }
+
+    /// Pushes to everyone who looks at the event, on any node.
+    pub async fn to_event(&self, event: EventId, push: &Push) {
+        let Some(text) = encode(push) else { return };
+        self.publish(&notice_channel(event), &text).await;
+    }
+
+    /// Pushes to every session of this node.
+    pub fn to_all(&self, push: &Push) {
+        let everyone = self.inner.everyone.read().clone();
+        if let (Some(everyone), Some(text)) = (everyone, encode(push)) {
+            everyone.tell_all(&text_frame(&text));
+        }
+    }
+
+    /// Names who all sessions are.
+    pub fn set_everyone(&self, everyone: Arc<dyn Everyone>) {
+        *self.inner.everyone.write() = Some(everyone);
+    }
+
+    /// Adds a session of the identity; returns how many it has on this node now. The oldest stands first.
+    ///
+    /// # Errors
+    /// When pushes from other nodes cannot be heard; the session is added all the same.
+    pub async fn register(
+        &self,
+        identity: IdentityId,
+        recipient: Arc<dyn Recipient>,
+    ) -> Result<usize, SubscriberError> {
+        let (count, is_first) = {
+            let mut recipients = self.inner.identities.entry(identity).or_default();
+            recipients.push(recipient);
+            (recipients.len(), recipients.len() == 1)
+        };
+        if is_first && let Some(remote) = &self.inner.remote {
+            remote.subscriber.subscribe(&identity_channel(identity)).await?;
+        }
+        Ok(count)
+    }
+
+    /// Takes the oldest sessions off, so that at most `most` are left, and hands them back to be dismissed.
+    #[must_use]
+    pub fn surplus(&self, identity: IdentityId, most: usize) -> Vec<Arc<dyn Recipient>> {
+        let Some(mut recipients) = self.inner.identities.get_mut(&identity) else { return Vec::new() };
+        let surplus = recipients.len().saturating_sub(most);
+        recipients.drain(..surplus).collect()
+    }
+
+    /// Removes a session of the identity.
+    pub fn unregister(&self, identity: IdentityId, session: SessionId) {
+        let Entry::Occupied(mut entry) = self.inner.identities.entry(identity) else { return };
+        entry.get_mut().retain(|recipient| recipient.session_id() != session);
+        if !entry.get().is_empty() {
+            return;
+        }
+        entry.remove();
+        if self.inner.remote.is_some() {
+            let sender = self.clone();
+            tokio::spawn(async move { sender.forget(identity).await });
+        }
+    }
+
+    /// Stops listening for an identity, unless it has come back meanwhile.
+    async fn forget(&self, identity: IdentityId) {
+        let Some(remote) = &self.inner.remote else { return };
+        if self.inner.identities.contains_key(&identity) {
+            return;
+        }
+        if let Err(error) = remote.subscriber.unsubscribe(&identity_channel(identity)).await {
+            tracing::debug!(%error, %identity, "could not unsubscribe");
+        }
+        // It came back between the look and the command: listen again.
+        if self.inner.identities.contains_key(&identity)
+            && let Err(error) = remote.subscriber.subscribe(&identity_channel(identity)).await
+        {
+            tracing::warn!(%error, %identity, "could not subscribe");
+        }
+    }
+
+    async fn publish(&self, channel: &str, text: &str) -> bool {
+        let Some(remote) = &self.inner.remote else { return false };
+        match remote.publisher.publish::<(), _, _>(channel, text).await {
+            Ok(()) => true,
+            Err(error) => {
+                remote.metrics.store_failures.get_or_create(&StoreLabels { store: StoreName::redis }).inc();
+                tracing::warn!(%error, channel, "a push could not be published");
+                false
+            }
+        }
+    }
+
+    fn tell_identity(&self, identity: IdentityId, text: &str) {
+        let Some(recipients) = self.inner.identities.get(&identity).map(|recipients| recipients.clone()) else {
+            return;
+        };
+        let frame = text_frame(text);
+        for recipient in recipients {
+            recipient.tell(&frame);
+        }
+    }
+
+    async fn listen(self, mut hearing: Hearing) {
+        loop {
+            match hearing.next().await {
+                Heard::Message { channel, payload } => {
+                    let identity = channel.strip_prefix(IDENTITY_PREFIX).and_then(|id| id.parse().ok());
+                    if let (Some(identity), Ok(text)) = (identity, std::str::from_utf8(&payload)) {
+                        self.tell_identity(identity, text);
+                    }
+                }
+                // Pushes are hints: hold and order stand in Redis and Postgres.
+                Heard::Gap => {}
+                Heard::End => return,
+            }
+        }
+    }
+}
+
+const IDENTITY_PREFIX: &str = "seatwire:push:";
+
+fn identity_channel(identity: IdentityId) -> String {
+    format!("{IDENTITY_PREFIX}{identity}")
+}
+
+/// Where pushes to everyone who looks at an event are published.
+#[must_use]
+pub fn notice_channel(event: EventId) -> String {
+    format!("seatwire:notice:{event}")
+}
+
+fn encode(push: &Push) -> Option<String> {
+    match serde_json::to_string(push) {
+        Ok(text) => Some(text),
+        Err(error) => {
+            tracing::error!(%error, "a push that cannot be written");
+            None
+        }
+    }
+}
+
+/// A text as one unmasked WebSocket frame, to be shared by all who get it.
+#[must_use]
+pub fn text_frame(text: &str) -> Bytes {
+    const FIN_TEXT: u8 = 0x81;
+    let mut frame = Vec::with_capacity(text.len() + 10);
+    frame.push(FIN_TEXT);
+    match text.len() {
+        len @ 0..=125 => frame.push(len as u8),
+        len @ 126..=0xffff => {
+            frame.push(126);
+            frame.extend_from_slice(&(len as u16).to_be_bytes());
+        }
+        len => {
+            frame.push(127);
+            frame.extend_from_slice(&(len as u64).to_be_bytes());
+        }
+    }
+    frame.extend_from_slice(text.as_bytes());
+    frame.into()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_text_frame_says_its_length() {
+        assert_eq!(&text_frame("hi")[..], [0x81, 2, b'h', b'i']);
+        assert_eq!(&text_frame(&"a".repeat(126))[..4], [0x81, 126, 0, 126]);
+        assert_eq!(&text_frame(&"a".repeat(65536))[..10], [0x81, 127, 0, 0, 0, 0, 0, 1, 0, 0]);
+    }
+}

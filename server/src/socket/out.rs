@@ -1,0 +1,422 @@
+//! What one session still has to be sent, and the writing itself. Shared frames are written straight from the fan-out;
+//! only what the kernel did not take is remembered: the rest of one frame, some direct texts, and that the viewer is
+//! behind. Nothing is queued for slow viewers: they are caught up from the ring, or with the shared snapshot.
+
+use super::{Door, wire};
+use crate::seatmap::{Delivery, LiveEvent, MapFrame, Next, SnapshotEncoding};
+use crate::slots::Slot;
+use bytes::Bytes;
+use seatwire_proto::client::Position;
+use seatwire_proto::code::CloseCode;
+use seatwire_proto::frame::FrameKind;
+use std::collections::VecDeque;
+use std::io;
+use std::sync::Arc;
+use std::task::Waker;
+use std::time::Duration;
+use tokio::net::TcpStream;
+
+/// Replies and pushes waiting for a socket that takes nothing; more closes it with 4002.
+const MAX_QUEUED_FRAMES: usize = 128;
+/// Their bytes; more closes it with 4002. An order with 200 tickets has about 30 KB.
+const MAX_QUEUED_BYTES: usize = 256 << 10;
+/// A viewer that took no whole frame for so long is closed with 4002.
+pub(super) const MAX_BLOCKED: Duration = Duration::from_secs(15);
+/// Between two snapshots that catch up the same viewer.
+const SNAPSHOT_EVERY_MS: u64 = 2_000;
+/// Catching-up snapshots within a minute; more closes with 4002.
+const MAX_SNAPSHOTS_PER_MINUTE: u32 = 10;
+/// After a close frame, how long the peer may take to close its side.
+pub(super) const CLOSE_WITHIN: Duration = Duration::from_secs(2);
+
+/// The stream to write to, and the door it came in by.
+#[derive(Clone, Copy)]
+pub(super) struct Line<'a> {
+    pub(super) stream: &'a TcpStream,
+    pub(super) door: &'a Door,
+}
+
+/// How far a session is on its way out.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Phase {
+    /// Serving.
+    Open,
+    /// The close frame waits behind what was queued before it.
+    Closing,
+    /// The close frame is written and our side shut; reading on until the peer shuts its own.
+    Closed,
+    /// The stream is of no more use.
+    Gone,
+}
+
+/// One event this session looks at.
+#[derive(Debug)]
+pub(super) struct Sub {
+    pub(super) live: Arc<LiveEvent>,
+    pub(super) slot: Slot,
+    epoch: u32,
+    encoding: SnapshotEncoding,
+    /// Behind: the next frames come from the ring or as a snapshot, not from the fan-out.
+    is_stale: bool,
+    /// It fell behind because its socket took too little, so the fewest bytes are best.
+    is_slow: bool,
+    seq: u64,
+}
+
+impl Sub {
+    /// Stands at `from`; caught up from there.
+    pub(super) const fn new(live: Arc<LiveEvent>, slot: Slot, from: Position, encoding: SnapshotEncoding) -> Self {
+        Self { live, slot, epoch: from.epoch, seq: from.seq, encoding, is_stale: true, is_slow: false }
+    }
+
+    /// Goes back to `from`; caught up from there.
+    pub(super) const fn rewind(&mut self, from: Position) {
+        self.epoch = from.epoch;
+        self.seq = from.seq;
+        self.is_stale = true;
+    }
+
+    /// Begins again, as the client subscribed again.
+    pub(super) const fn restart_at(&mut self, from: Position, encoding: SnapshotEncoding) {
+        self.rewind(from);
+        self.encoding = encoding;
+    }
+
+    const fn position(&self) -> Position {
+        Position { epoch: self.epoch, seq: self.seq }
+    }
+
+    const fn arrive(&mut self, frame: &MapFrame) {
+        self.epoch = frame.epoch;
+        self.seq = frame.seq_to;
+    }
+}
+
+#[derive(Debug)]
+struct Partial {
+    frame: Bytes,
+    written: usize,
+}
+
+#[derive(Debug, Default)]
+struct Queue {
+    frames: VecDeque<Bytes>,
+    bytes: usize,
+}
+
+/// How often a viewer was caught up with a snapshot.
+#[derive(Debug, Default)]
+struct Snapshots {
+    last_ms: u64,
+    minute_began_ms: u64,
+    in_minute: u32,
+}
+
+/// All that one session has not been sent yet. Rare things are boxed.
+#[derive(Debug)]
+pub(super) struct Out {
+    waker: Option<Waker>,
+    partial: Option<Box<Partial>>,
+    queue: Option<Box<Queue>>,
+    snapshots: Option<Box<Snapshots>>,
+    pub(super) subs: Vec<Sub>,
+    /// Since when the socket took no whole frame; 0 while it takes them.
+    pub(super) blocked_since_ms: u64,
+    /// When the close frame was queued.
+    pub(super) closing_since_ms: u64,
+    pub(super) phase: Phase,
+}
+
+/// Whether a frame went out.
+enum Wrote {
+    All,
+    Part,
+}
+
+impl Out {
+    pub(super) const fn new() -> Self {
+        Self {
+            waker: None,
+            partial: None,
+            queue: None,
+            snapshots: None,
+            subs: Vec::new(),
+            blocked_since_ms: 0,
+            closing_since_ms: 0,
+            phase: Phase::Open,
+        }
+    }
+
+    /// The session's own task, to be woken when there is something to do that the fan-out did not.
+    pub(super) fn set_waker(&mut self, waker: &Waker) {
+        match &self.waker {
+            Some(known) if known.will_wake(waker) => {}
+            _ => self.waker = Some(waker.clone()),
+        }
+    }
+
+    fn wake(&self) {
+        if let Some(waker) = &self.waker {
+            waker.wake_by_ref();
+        }
+    }
+
+    /// Whether the socket must become writable before anything can go on.
+    pub(super) const fn is_blocked(&self) -> bool {
+        self.blocked_since_ms != 0 && !matches!(self.phase, Phase::Closed | Phase::Gone)
+    }
+
+    const fn is_clear(&self) -> bool {
+        self.partial.is_none() && self.queue.is_none()
+    }
+
+    fn gone(&mut self) {
+        self.phase = Phase::Gone;
+        self.partial = None;
+        self.queue = None;
+        self.wake();
+    }
+
+    fn block(&mut self, line: Line<'_>) {
+        if self.blocked_since_ms == 0 {
+            self.blocked_since_ms = line.door.now_ms();
+        }
+        self.wake();
+    }
+
+    /// The socket is slow but alive.
+    fn took_a_frame(&mut self, line: Line<'_>) {
+        if self.blocked_since_ms != 0 {
+            self.blocked_since_ms = line.door.now_ms();
+        }
+    }
+
+    /// A shared frame, from the fan-out. No allocation and no queue: what does not fit makes the viewer stale.
+    pub(super) fn deliver(&mut self, line: Line<'_>, frame: &MapFrame) -> Delivery {
+        if self.phase != Phase::Open {
+            return Delivery::Skipped;
+        }
+        let is_clear = self.is_clear();
+        let Some(sub) = self.subs.iter_mut().find(|sub| sub.live.channel() == frame.channel) else {
+            return Delivery::Skipped;
+        };
+        if sub.is_stale {
+            return Delivery::Skipped;
+        }
+        let is_beacon = frame.kind == FrameKind::Beacon;
+        if frame.epoch != sub.epoch || frame.seq_from > sub.seq + u64::from(!is_beacon) {
+            sub.is_stale = true;
+            self.wake();
+            return Delivery::Skipped;
+        }
+        if frame.seq_to < sub.seq || (frame.seq_to == sub.seq && !is_beacon) {
+            return Delivery::Skipped;
+        }
+        if !is_clear {
+            sub.is_stale |= !is_beacon;
+            sub.is_slow = true;
+            return Delivery::Skipped;
+        }
+        match line.stream.try_write(&frame.bytes) {
+            Ok(written) if written == frame.bytes.len() => {
+                sub.seq = frame.seq_to;
+                Delivery::Sent
+            }
+            Ok(written) => {
+                sub.seq = frame.seq_to;
+                sub.is_slow = true;
+                self.partial = Some(Box::new(Partial { frame: frame.bytes.clone(), written }));
+                self.block(line);
+                Delivery::Sent
+            }
+            Err(error) if error.kind() == io::ErrorKind::WouldBlock => {
+                sub.is_stale |= !is_beacon;
+                self.block(line);
+                Delivery::Skipped
+            }
+            Err(_) => {
+                self.gone();
+                Delivery::Skipped
+            }
+        }
+    }
+
+    /// The event began a new life.
+    pub(super) fn restart(&mut self, line: Line<'_>, channel: u32) {
+        if let Some(sub) = self.subs.iter_mut().find(|sub| sub.live.channel() == channel) {
+            sub.is_stale = true;
+            self.pump(line);
+        }
+    }
+
+    /// A reply or push: before the next shared frame, at a frame boundary.
+    pub(super) fn send(&mut self, line: Line<'_>, frame: Bytes) {
+        if self.phase != Phase::Open {
+            return;
+        }
+        self.enqueue(frame);
+        let is_over = self
+            .queue
+            .as_ref()
+            .is_some_and(|queue| queue.frames.len() > MAX_QUEUED_FRAMES || queue.bytes > MAX_QUEUED_BYTES);
+        if is_over {
+            self.close(line, CloseCode::Slow);
+            return;
+        }
+        self.pump(line);
+    }
+
+    /// Says goodbye behind what was queued before.
+    pub(super) fn close(&mut self, line: Line<'_>, code: CloseCode) {
+        self.close_with(line, wire::close_frame(code.number(), code.as_str()));
+    }
+
+    /// As [`Out::close`], with a frame made already.
+    pub(super) fn close_with(&mut self, line: Line<'_>, frame: Bytes) {
+        if self.phase != Phase::Open {
+            return;
+        }
+        self.phase = Phase::Closing;
+        self.closing_since_ms = line.door.now_ms();
+        self.enqueue(frame);
+        self.pump(line);
+        self.wake();
+    }
+
+    fn enqueue(&mut self, frame: Bytes) {
+        let queue = self.queue.get_or_insert_default();
+        queue.bytes += frame.len();
+        queue.frames.push_back(frame);
+    }
+
+    /// Writes what can be written: the rest of a frame, then texts, then what stale viewers missed.
+    pub(super) fn pump(&mut self, line: Line<'_>) {
+        let done = loop {
+            if let Some(partial) = self.partial.as_mut() {
+                match line.stream.try_write(&partial.frame[partial.written..]) {
+                    Ok(written) => {
+                        partial.written += written;
+                        if partial.written == partial.frame.len() {
+                            self.partial = None;
+                            self.took_a_frame(line);
+                        }
+                        continue;
+                    }
+                    Err(error) => break Err(error),
+                }
+            }
+            let next = match self.next_text() {
+                Some(text) => Some(text),
+                None if self.phase == Phase::Closing => {
+                    // Only our side: what the peer has sent would else make the kernel throw the close frame away.
+                    let _ = socket2::SockRef::from(line.stream).shutdown(std::net::Shutdown::Write);
+                    self.phase = Phase::Closed;
+                    break Ok(());
+                }
+                None if self.phase != Phase::Open => break Ok(()),
+                None => self.next_frame(line),
+            };
+            let Some(frame) = next else { if self.phase == Phase::Open { break Ok(()) } else { continue } };
+            match self.write(line, frame) {
+                Ok(Wrote::All) => self.took_a_frame(line),
+                Ok(Wrote::Part) => {}
+                Err(error) => break Err(error),
+            }
+        };
+        match done {
+            Ok(()) => self.blocked_since_ms = 0,
+            Err(error) if error.kind() == io::ErrorKind::WouldBlock => self.block(line),
+            Err(_) => self.gone(),
+        }
+    }
+
+    fn next_text(&mut self) -> Option<Bytes> {
+        let queue = self.queue.as_mut()?;
+        let frame = queue.frames.pop_front();
+        if let Some(frame) = &frame {
+            queue.bytes -= frame.len();
+        }
+        if queue.frames.is_empty() {
+            self.queue = None;
+        }
+        frame
+    }
+
+    /// What the first stale viewer needs next. The position moves at once: the frame will be written, now or as the rest.
+    fn next_frame(&mut self, line: Line<'_>) -> Option<Bytes> {
+        for index in 0..self.subs.len() {
+            let sub = &mut self.subs[index];
+            if !sub.is_stale {
+                continue;
+            }
+            let frame = match sub.live.next_after(sub.position(), sub.encoding, sub.is_slow) {
+                Next::UpToDate => {
+                    sub.is_stale = false;
+                    sub.is_slow = false;
+                    continue;
+                }
+                Next::Frame(frame) => frame,
+            };
+            // The first snapshot of a subscription and that of a new epoch are not the viewer's doing.
+            if frame.kind == FrameKind::Snapshot && frame.epoch == sub.epoch {
+                let times = self.snapshots.get_or_insert_default();
+                let now_ms = line.door.now_ms();
+                if !times.allow(now_ms) {
+                    continue;
+                }
+                if times.in_minute > MAX_SNAPSHOTS_PER_MINUTE {
+                    self.phase = Phase::Closing;
+                    self.closing_since_ms = now_ms;
+                    self.enqueue(wire::close_frame(CloseCode::Slow.number(), CloseCode::Slow.as_str()));
+                    return None;
+                }
+                line.door.metrics.resnapshots.inc();
+            }
+            let sub = &mut self.subs[index];
+            sub.arrive(&frame);
+            return Some(frame.bytes);
+        }
+        None
+    }
+
+    fn write(&mut self, line: Line<'_>, frame: Bytes) -> io::Result<Wrote> {
+        match line.stream.try_write(&frame) {
+            Ok(written) if written == frame.len() => Ok(Wrote::All),
+            Ok(written) => {
+                self.partial = Some(Box::new(Partial { frame, written }));
+                Ok(Wrote::Part)
+            }
+            Err(error) if error.kind() == io::ErrorKind::WouldBlock => {
+                self.partial = Some(Box::new(Partial { frame, written: 0 }));
+                Err(error)
+            }
+            Err(error) => Err(error),
+        }
+    }
+
+    /// The peer does not close; the stream is dropped.
+    pub(super) fn give_up(&mut self) {
+        self.gone();
+    }
+
+    /// Whether somebody is behind although the socket takes everything: a snapshot that had to wait for its time.
+    pub(super) fn is_waiting(&self) -> bool {
+        self.phase == Phase::Open && self.blocked_since_ms == 0 && self.subs.iter().any(|sub| sub.is_stale)
+    }
+}
+
+impl Snapshots {
+    /// Whether another snapshot may go out now; counts it.
+    fn allow(&mut self, now_ms: u64) -> bool {
+        if self.last_ms != 0 && now_ms < self.last_ms + SNAPSHOT_EVERY_MS {
+            return false;
+        }
+        if now_ms >= self.minute_began_ms + 60_000 {
+            self.minute_began_ms = now_ms;
+            self.in_minute = 0;
+        }
+        self.last_ms = now_ms.max(1);
+        self.in_minute += 1;
+        true
+    }
+}
