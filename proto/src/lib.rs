@@ -9,6 +9,7 @@ pub mod digest;
 pub mod frame;
 pub mod id;
 pub mod layout;
+pub mod layout_compact;
 mod leb128;
 pub mod money;
 pub mod packed;

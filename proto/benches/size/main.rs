@@ -4,8 +4,12 @@
 
 use std::time::Instant;
 
+mod plans;
+
 use seatwire_proto::digest::{Digest, mix};
 use seatwire_proto::frame::{FrameDecoder, FrameEncoder, FrameMeta, SeatEncoding, Wrap};
+use seatwire_proto::layout::Layout;
+use seatwire_proto::layout_compact;
 use seatwire_proto::seat::{SeatIndex, SeatState};
 
 const SEATS: usize = 70_000;
@@ -117,7 +121,30 @@ fn deltas() {
     }
 }
 
+fn layouts() {
+    println!(
+        "compact layout                                           bytes     bar   encode ms   decode ms     B/seat"
+    );
+    let stadium = plans::stadium(SEATS as u32);
+    layout("generated stadium, 70,000 seats", &stadium, "1.2");
+    // Other plans may be given as JSON files.
+    for path in std::env::args().skip(1).filter(|argument| !argument.starts_with('-')) {
+        let json = std::fs::read(&path).expect("a readable file");
+        layout(&path, &Layout::from_json(&json).expect("a layout"), "-");
+    }
+}
+
+fn layout(label: &str, layout: &Layout, bar: &str) {
+    let start = Instant::now();
+    let bytes = layout_compact::encode(layout);
+    let encode_ms = start.elapsed().as_secs_f64() * 1e3;
+    let decode_ms = median_us(|| assert!(layout_compact::decode(&bytes).as_ref() == Ok(layout))) / 1e3;
+    let per_seat = bytes.len() as f64 / f64::from(layout.seat_count);
+    println!("  {label:<46} {:>9} {bar:>7} {encode_ms:>11.0} {decode_ms:>11.1} {per_seat:>10.3}", bytes.len());
+}
+
 fn main() {
     snapshots();
     deltas();
+    layouts();
 }
