@@ -4,6 +4,8 @@
 use seatwire_proto::client::Position;
 use seatwire_proto::digest::{Digest, mix};
 use seatwire_proto::frame::FrameDecoder;
+use seatwire_proto::layout::LayoutHash;
+use seatwire_proto::layout_compact;
 use seatwire_proto::seat::SeatState;
 use seatwire_proto::view::{Outcome, ResyncReason, View};
 use serde_json::Value;
@@ -102,5 +104,33 @@ fn every_digest_vector_agrees() {
             map["states"].as_str().expect("digits").bytes().map(|digit| state(u64::from(digit - b'0'))).collect();
         let areas: Vec<u32> = map["areas"].as_array().expect("areas").iter().map(number).collect();
         assert_eq!(Digest::of(&states, &areas).0, number(&map["digest"]), "{map}");
+    }
+}
+
+#[test]
+fn every_compact_layout_decodes_to_the_layout_of_its_hash() {
+    let vectors = file("layouts.json");
+    let cases = vectors["cases"].as_array().expect("cases");
+    assert!(cases.iter().any(|case| case["name"] == "race_track"));
+    for case in cases {
+        let compact = hex::decode(case["compact"].as_str().expect("hex")).expect("hex");
+        let layout = layout_compact::decode(&compact).unwrap_or_else(|error| panic!("{}: {error}", case["name"]));
+        let stored = layout.stored_json();
+        assert_eq!(layout.seat_count, number(&case["seat_count"]), "{}", case["name"]);
+        assert_eq!(LayoutHash::of(&stored).to_string(), case["hash"].as_str().expect("a hash"), "{}", case["name"]);
+        if let Some(json) = case["stored_json"].as_str() {
+            assert_eq!(String::from_utf8(stored).as_deref(), Ok(json), "{}", case["name"]);
+        }
+    }
+}
+
+#[test]
+fn every_damaged_compact_layout_is_refused() {
+    let vectors = file("layouts.json");
+    let cases = vectors["refused"].as_array().expect("cases");
+    assert!(cases.len() >= 15);
+    for case in cases {
+        let compact = hex::decode(case["compact"].as_str().expect("hex")).expect("hex");
+        assert!(layout_compact::decode(&compact).is_err(), "{}", case["name"]);
     }
 }
