@@ -39,29 +39,31 @@ export interface FrameHeader {
   serverMs: number;
 }
 
-/** A frame ready to apply. `seats[i]` is now in `states[i]`; `areas` are pairs of area index and remaining. */
-export interface MapFrame extends FrameHeader {
+/** What a frame says: `seats[i]` is now in `states[i]`; `areas` are pairs of area index and remaining. */
+export interface FrameRecords {
   seats: Uint32Array;
   states: Uint8Array;
   areas: [area: number, remaining: number][];
 }
 
-/** `drop`: of a kind or version we do not know. `invalid`: resync from nothing; channel 0 when unreadable. */
-export type FrameOutcome =
-  | { outcome: "frame"; frame: MapFrame }
-  | { outcome: "drop" }
-  | { outcome: "invalid"; channel: number; why: string };
+/** Seat encodings a frame may name. */
+const ENC_NONE = 0;
+const ENC_ROARING = 1;
+const ENC_PACKED2 = 2;
 
 const STATE_OF_TAG = [0, HELD, SOLD, BLOCKED, AVAILABLE];
 
-/** Reads the fixed part of a frame; null when it is not one of ours, of an unknown version or of an unknown kind. */
-export function readHeader(bytes: Uint8Array): FrameHeader | "drop" | null {
-  if (bytes.length < 4 || bytes[0] !== 0x53 || bytes[1] !== 0x57) return null;
+/**
+ * Reads and checks the fixed part of a frame. `drop`: of a version or a kind we do not know. `invalid`: cut short,
+ * not ours, or contradicting itself; the caller starts over from nothing.
+ */
+export function readHeader(bytes: Uint8Array): FrameHeader | "drop" | "invalid" {
+  if (bytes.length < 4 || bytes[0] !== 0x53 || bytes[1] !== 0x57) return "invalid";
   if (bytes[2] !== 1 || bytes[3] < KIND_SNAPSHOT || bytes[3] > KIND_BEACON) return "drop";
-  if (bytes.length < HEADER_BYTES) return null;
+  if (bytes.length < HEADER_BYTES) return "invalid";
   const view = new DataView(bytes.buffer, bytes.byteOffset, bytes.byteLength);
   const flags = bytes[4];
-  return {
+  const header: FrameHeader = {
     kind: bytes[3],
     deflated: (flags & FLAG_DEFLATED) !== 0,
     coalesced: (flags & FLAG_COALESCED) !== 0,
@@ -76,41 +78,43 @@ export function readHeader(bytes: Uint8Array): FrameHeader | "drop" | null {
     payloadBytes: view.getUint32(36, true),
     serverMs: Number(view.getBigUint64(40, true)),
   };
+  return consistent(header, bytes.length) ? header : "invalid";
 }
 
-/** Decodes a whole frame of an event with `seatCount` seats and `areaCount` areas. Never throws. */
-export function decodeFrame(bytes: Uint8Array, seatCount: number, areaCount: number): FrameOutcome {
-  const header = readHeader(bytes);
-  if (header === "drop") return { outcome: "drop" };
-  if (header === null) return { outcome: "invalid", channel: 0, why: "no header" };
+function consistent(header: FrameHeader, frameBytes: number): boolean {
+  const { kind, enc, seqFrom, seqTo } = header;
+  if (header.headerBytes < HEADER_BYTES || header.headerBytes > frameBytes) return false;
+  if (header.payloadBytes > MAX_PAYLOAD_BYTES || header.epoch === 0 || enc > ENC_PACKED2) return false;
+  if (kind === KIND_SNAPSHOT) return seqFrom === 0;
+  if (kind === KIND_DELTA) return seqFrom <= seqTo && enc !== ENC_PACKED2;
+  return seqFrom === seqTo && enc === ENC_NONE && header.payloadBytes === 0;
+}
+
+/** The records behind a header, for an event of so many seats and areas; null when they break a rule. */
+export function readPayload(
+  bytes: Uint8Array,
+  header: FrameHeader,
+  seatCount: number,
+  areaCount: number,
+): FrameRecords | null {
   try {
-    return { outcome: "frame", frame: { ...header, ...readPayload(bytes, header, seatCount, areaCount) } };
+    let payload = bytes.subarray(header.headerBytes);
+    if (header.deflated) payload = inflateRaw(payload, header.payloadBytes);
+    if (payload.length !== header.payloadBytes) throw new InvalidFrame("payload length");
+    return readRecords(payload, header, seatCount, areaCount);
   } catch (error) {
-    if (!(error instanceof InvalidFrame)) throw error;
-    return { outcome: "invalid", channel: header.channel, why: error.message };
+    if (error instanceof InvalidFrame) return null;
+    throw error;
   }
 }
 
-type Records = Pick<MapFrame, "seats" | "states" | "areas">;
-
-function readPayload(bytes: Uint8Array, header: FrameHeader, seatCount: number, areaCount: number): Records {
-  if (header.headerBytes < HEADER_BYTES || header.headerBytes > bytes.length) throw new InvalidFrame("header length");
-  if (header.payloadBytes > MAX_PAYLOAD_BYTES) throw new InvalidFrame("payload above the cap");
-  if (header.seqFrom > header.seqTo) throw new InvalidFrame("seq range backwards");
-  if (header.enc > 2 || (header.enc === 2 && header.kind !== KIND_SNAPSHOT)) throw new InvalidFrame("encoding");
-  let payload = bytes.subarray(header.headerBytes);
-  if (header.deflated) payload = inflateRaw(payload, header.payloadBytes);
-  if (payload.length !== header.payloadBytes) throw new InvalidFrame("payload length");
-  if (header.kind === KIND_BEACON && payload.length > 0) throw new InvalidFrame("beacon with a payload");
-  return readRecords(payload, header.kind, seatCount, areaCount);
-}
-
-function readRecords(payload: Uint8Array, kind: number, seatCount: number, areaCount: number): Records {
+function readRecords(payload: Uint8Array, header: FrameHeader, seatCount: number, areaCount: number): FrameRecords {
   const reader = new ByteReader(payload);
   const seats: number[] = [];
   const states: number[] = [];
   const areas: [number, number][] = [];
-  const named = new Uint8Array(payload.length === 0 ? 0 : seatCount);
+  const areasNamed = new Set<number>();
+  const named = new Uint8Array(header.enc === ENC_NONE ? 0 : seatCount);
   let packed = false;
 
   while (reader.left > 0) {
@@ -120,6 +124,7 @@ function readRecords(payload: Uint8Array, kind: number, seatCount: number, areaC
     if (tag >= 0x80) continue;
     const body = new ByteReader(payload, at, at + length);
     if (tag >= 1 && tag <= 4) {
+      if (header.enc !== ENC_ROARING) throw new InvalidFrame("seat set in another encoding");
       const state = STATE_OF_TAG[tag];
       readRoaring(body, seatCount, (seat) => {
         if (named[seat]) throw new InvalidFrame("seat in two sets");
@@ -130,15 +135,14 @@ function readRecords(payload: Uint8Array, kind: number, seatCount: number, areaC
     } else if (tag === 5) {
       while (body.left > 0) {
         const area = body.leb128();
-        if (area >= areaCount) throw new InvalidFrame("area index out of range");
+        if (area >= areaCount || areasNamed.has(area)) throw new InvalidFrame("area index out of range or twice");
+        areasNamed.add(area);
         areas.push([area, body.leb128()]);
       }
     } else if (tag === 6) {
-      if (kind !== KIND_SNAPSHOT || packed) throw new InvalidFrame("packed states out of place");
+      if (header.enc !== ENC_PACKED2 || packed) throw new InvalidFrame("packed states out of place");
       packed = true;
       readPacked(payload.subarray(at, at + length), seatCount, (seat, state) => {
-        if (named[seat]) throw new InvalidFrame("seat in two sets");
-        named[seat] = 1;
         seats.push(seat);
         states.push(state);
       });
@@ -146,6 +150,8 @@ function readRecords(payload: Uint8Array, kind: number, seatCount: number, areaC
       throw new InvalidFrame("unknown tag");
     }
   }
+  if (header.enc === ENC_PACKED2 && !packed) throw new InvalidFrame("packed states missing");
+  if (header.kind === KIND_SNAPSHOT && areas.length !== areaCount) throw new InvalidFrame("area missing");
   return { seats: Uint32Array.from(seats), states: Uint8Array.from(states), areas };
 }
 

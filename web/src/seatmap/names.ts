@@ -159,7 +159,7 @@ function drawPlates(
       Math.abs(other.x - own.x) >= other.half + own.half || Math.abs(other.y - own.y) >= 2 * PLATE_HALF_HEIGHT_PX;
     if (plates.every(apart)) plates.push(own);
   }
-  if (plates.length < unnamed.length && unnamed.length > ground.sections.length / 2) {
+  if (ground.zones.length > 0 && plates.length < unnamed.length && unnamed.length > ground.sections.length / 2) {
     plates = ground.zones.map((zone) => {
       const left = zone.sections.reduce((sum, section) => sum + section.left, 0);
       return plate(context, camera, zone.name, count(left), zone.middle);

@@ -2,7 +2,7 @@
 //! `app.ts` makes one for the page; booking sends commands, the event page subscribes. No framework in here.
 import { closeClass } from "../proto/codes";
 import type { Answer, HelloReply, Position, Push, Refusal, SubscribeReply } from "../proto/messages";
-import { applyBytes, type EventMap, emptyMap, growMap } from "../state/event_map";
+import { applyBytes, type EventMap, emptyMap, growMap, resyncAnswered } from "../state/event_map";
 import { Backoff } from "./backoff";
 import type { ServerClock } from "./server_clock";
 
@@ -16,7 +16,7 @@ const PROBE_TIMEOUT_MS = 3_000;
 const DEFAULT_HEARTBEAT_MS = 20_000;
 /** Local and wall clock drifting apart by more than this means the machine slept. */
 const SLEEP_JUMP_MS = 3_000;
-/** A map that keeps failing its digest asks at most this often, so that a broken pair cannot storm the server. */
+/** Between two resyncs of a map, and before a refused subscribe or resync is tried again. */
 const RESYNC_PAUSE_MS = 1_000;
 /** Times a command is repeated by itself on a retryable refusal before its caller hears of it. */
 const MAX_AUTOMATIC_RETRIES = 5;
@@ -61,7 +61,8 @@ interface Subscription {
   handlers: MapHandlers;
   channel: number;
   map: EventMap | null;
-  resyncing: boolean;
+  /** when the last resync was sent, so that a pair that never agrees does not storm */
+  resyncedMs: number;
 }
 
 /** Made up here for commands without an answer from the server. */
@@ -118,7 +119,7 @@ export class SeatwireClient {
 
   /** Follows the map of an event until the returned function is called. One follower an event. */
   subscribe(event: string, handlers: MapHandlers): () => void {
-    const subscription: Subscription = { event, handlers, channel: 0, map: null, resyncing: false };
+    const subscription: Subscription = { event, handlers, channel: 0, map: null, resyncedMs: Number.NEGATIVE_INFINITY };
     this.#subscriptions.set(event, subscription);
     if (this.#greeted) this.#sendSubscribe(subscription);
     return () => {
@@ -200,7 +201,7 @@ export class SeatwireClient {
     const map = subscription.map;
     const from = map?.whole ? { epoch: map.epoch, seq: map.seq } : "snapshot";
     subscription.channel = 0;
-    subscription.resyncing = false;
+    if (map) resyncAnswered(map);
     void this.#once<SubscribeReply & Record<string, unknown>>("subscribe", {
       event: subscription.event,
       from,
@@ -213,11 +214,11 @@ export class SeatwireClient {
     subscription.channel = reply.channel;
     this.#byChannel.set(reply.channel, subscription);
     const map = subscription.map;
-    if (map === null || map.seatCount !== reply.seat_count || map.areaCount !== reply.area_count) {
-      subscription.map = emptyMap(reply.seat_count, reply.area_count);
-    }
+    const kept = map !== null && map.seatCount === reply.seat_count && map.areaCount === reply.area_count;
+    if (!kept) subscription.map = emptyMap(reply.seat_count, reply.area_count);
     subscription.handlers.onLayout(reply.layout);
-    if (reply.recovered && subscription.map?.whole) subscription.handlers.onLive(true);
+    // Recovered: what was missed follows as deltas, or nothing was. Without a map that fits, ask for a whole one.
+    if (reply.recovered && kept) subscription.handlers.onLive(true);
     else if (reply.recovered) this.#resync(subscription, { epoch: 0, seq: 0 });
   }
 
@@ -291,31 +292,37 @@ export class SeatwireClient {
     const channel = new DataView(bytes.buffer, bytes.byteOffset).getUint32(8, true);
     const subscription = this.#byChannel.get(channel);
     if (!subscription?.map) return;
-    const applied = applyBytes(subscription.map, bytes);
-    if (applied.outcome === "resync") this.#resync(subscription, applied.from);
-    else if (applied.outcome === "applied") {
-      if (!subscription.resyncing) subscription.handlers.onLive(true);
-      subscription.handlers.onChange(subscription.map, applied.seats);
-    }
+    const { map, handlers } = subscription;
+    const applied = applyBytes(map, bytes);
+    if (applied.outcome === "applied") handlers.onChange(map, applied.seats);
+    if (applied.outcome === "resync") {
+      if (applied.moved) handlers.onChange(map, "all");
+      this.#resync(subscription, applied.from);
+    } else if (applied.outcome !== "dropped" && !map.resyncing) handlers.onLive(true);
   }
 
-  /** At most one outstanding a channel; what arrives meanwhile is applied where it fits. */
+  /** Sends what the map asked for; the map itself sees to it that at most one is outstanding. */
   #resync(subscription: Subscription, from: Position): void {
-    if (subscription.resyncing) return;
-    subscription.resyncing = true;
+    const { channel, map } = subscription;
     subscription.handlers.onLive(false);
-    const { channel } = subscription;
+    const nowMs = this.#options.clock.localMs();
+    const waitMs = subscription.resyncedMs + RESYNC_PAUSE_MS - nowMs;
+    if (waitMs > 0) {
+      setTimeout(() => {
+        if (this.#byChannel.get(channel) === subscription) this.#resync(subscription, from);
+      }, waitMs);
+      return;
+    }
+    subscription.resyncedMs = nowMs;
     void this.#once("resync", { channel, epoch: from.epoch, seq: from.seq }).then((answer) => {
-      if (subscription.channel !== channel || !this.#byChannel.has(channel)) return;
+      if (!map || this.#byChannel.get(channel) !== subscription) return;
       if (answer.ok) {
-        subscription.resyncing = false;
-        if (subscription.map?.whole) subscription.handlers.onLive(true);
+        resyncAnswered(map);
+        if (map.whole) subscription.handlers.onLive(true);
         return;
       }
       setTimeout(() => {
-        if (subscription.channel !== channel || !this.#byChannel.has(channel)) return;
-        subscription.resyncing = false;
-        this.#resync(subscription, from);
+        if (this.#byChannel.get(channel) === subscription) this.#resync(subscription, from);
       }, answer.error.retry_after_ms ?? RESYNC_PAUSE_MS);
     });
   }

@@ -1,7 +1,7 @@
 //! The live map of one event and the rules that move it: frames in, states by seat index out.
 //! `socket/client.ts` feeds it; the seat map and the list view read it. No I/O, no clock: tested on vectors.
 import { areaMix, seatMix } from "../proto/digest";
-import { decodeFrame, KIND_BEACON, KIND_SNAPSHOT, type MapFrame } from "../proto/frame";
+import { type FrameHeader, type FrameRecords, KIND_BEACON, KIND_SNAPSHOT, readHeader, readPayload } from "../proto/frame";
 import type { Position } from "../proto/messages";
 
 export interface EventMap {
@@ -17,13 +17,18 @@ export interface EventMap {
   digest: number;
   /** a snapshot has been applied, so digests can be compared */
   whole: boolean;
+  /** a resync has been asked for and not yet answered: nothing else asks, no digest is compared */
+  resyncing: boolean;
 }
 
 /** What a frame did. `seats` are the changed seat indices, or "all" after a snapshot. */
 export type Applied =
   | { outcome: "applied"; seats: Uint32Array | "all"; areas: boolean }
+  /** a beacon for exactly this position */
+  | { outcome: "in_step" }
   | { outcome: "dropped" }
-  | { outcome: "resync"; from: Position };
+  /** to be sent; `moved` when the frame was applied all the same (its digest did not fit) */
+  | { outcome: "resync"; from: Position; moved: boolean };
 
 const DROPPED: Applied = { outcome: "dropped" };
 
@@ -37,74 +42,84 @@ export function emptyMap(seatCount: number, areaCount: number): EventMap {
     areas: new Uint32Array(areaCount),
     digest: 0,
     whole: false,
+    resyncing: false,
   };
 }
 
-/** Decodes and applies the bytes of one frame of this map's channel. */
+/**
+ * Applies the bytes of one frame of this map's channel, by the Apply rules of the protocol, in their order. A frame
+ * that its header settles is not read further. Changes `map` in place.
+ */
 export function applyBytes(map: EventMap, bytes: Uint8Array): Applied {
-  const decoded = decodeFrame(bytes, map.seatCount, map.areaCount);
-  if (decoded.outcome === "drop") return DROPPED;
-  if (decoded.outcome === "invalid") return { outcome: "resync", from: { epoch: map.epoch, seq: 0 } };
-  return applyFrame(map, decoded.frame);
-}
+  const header = readHeader(bytes);
+  if (header === "drop") return DROPPED;
+  if (header === "invalid") return resync(map, 0);
+  if (header.epoch < map.epoch) return DROPPED;
 
-/** The Apply rules of the protocol, in its order. Changes `map` in place. */
-export function applyFrame(map: EventMap, frame: MapFrame): Applied {
-  if (frame.epoch < map.epoch) return DROPPED;
-  const mine: Position = { epoch: map.epoch, seq: map.seq };
-
-  if (frame.kind === KIND_SNAPSHOT) {
-    if (frame.epoch === map.epoch && frame.seqTo < map.seq) return DROPPED;
-    replaceAll(map, frame);
-    return digestFits(map, frame) ? { outcome: "applied", seats: "all", areas: true } : startOver(map);
+  if (header.kind === KIND_SNAPSHOT) {
+    if (header.epoch === map.epoch && header.seqTo < map.seq) return DROPPED;
+    const records = readPayload(bytes, header, map.seatCount, map.areaCount);
+    if (!records) return resync(map, 0);
+    replaceAll(map, header, records);
+    return digestFits(map, header) ? { outcome: "applied", seats: "all", areas: true } : resync(map, 0, true);
   }
 
-  if (frame.kind === KIND_BEACON) {
-    if (frame.epoch > map.epoch || frame.seqTo > map.seq) return { outcome: "resync", from: mine };
-    return frame.seqTo === map.seq && !digestFits(map, frame) ? startOver(map) : DROPPED;
+  if (header.kind === KIND_BEACON) {
+    if (header.epoch > map.epoch || header.seqTo > map.seq) return resync(map, map.seq);
+    if (header.seqTo < map.seq) return DROPPED;
+    return digestFits(map, header) ? { outcome: "in_step" } : resync(map, 0);
   }
 
-  if (frame.epoch > map.epoch) return { outcome: "resync", from: mine };
-  if (frame.seqTo <= map.seq) return DROPPED;
-  if (frame.seqFrom > map.seq + 1) return { outcome: "resync", from: mine };
-  const seats = change(map, frame);
-  map.seq = frame.seqTo;
-  return digestFits(map, frame) ? { outcome: "applied", seats, areas: frame.areas.length > 0 } : startOver(map);
+  if (header.epoch > map.epoch) return resync(map, map.seq);
+  if (header.seqTo <= map.seq) return DROPPED;
+  if (header.seqFrom > map.seq + 1) return resync(map, map.seq);
+  const records = readPayload(bytes, header, map.seatCount, map.areaCount);
+  if (!records) return resync(map, 0);
+  const seats = change(map, records);
+  map.seq = header.seqTo;
+  return digestFits(map, header) ? { outcome: "applied", seats, areas: records.areas.length > 0 } : resync(map, 0, true);
 }
 
-function startOver(map: EventMap): Applied {
-  return { outcome: "resync", from: { epoch: map.epoch, seq: 0 } };
+/** The reply to the outstanding resync came: from here on the map may ask again. */
+export function resyncAnswered(map: EventMap): void {
+  map.resyncing = false;
 }
 
-function digestFits(map: EventMap, frame: MapFrame): boolean {
-  return !frame.digestValid || !map.whole || frame.digest === map.digest;
+function resync(map: EventMap, seq: number, moved = false): Applied {
+  if (map.resyncing) return DROPPED;
+  map.resyncing = true;
+  return { outcome: "resync", from: { epoch: map.epoch, seq }, moved };
 }
 
-function replaceAll(map: EventMap, frame: MapFrame): void {
+function digestFits(map: EventMap, header: FrameHeader): boolean {
+  return !header.digestValid || !map.whole || map.resyncing || header.digest === map.digest;
+}
+
+function replaceAll(map: EventMap, header: FrameHeader, records: FrameRecords): void {
   map.states.fill(0);
   map.areas.fill(0);
   map.digest = 0;
   for (let area = 0; area < map.areaCount; area++) map.digest ^= areaMix(area, 0);
-  map.epoch = frame.epoch;
-  map.seq = frame.seqTo;
+  map.epoch = header.epoch;
+  map.seq = header.seqTo;
   map.whole = true;
-  change(map, frame);
+  change(map, records);
 }
 
-/** Writes what the frame says and returns the seats that really changed. */
-function change(map: EventMap, frame: MapFrame): Uint32Array {
+/** Writes what the records say and returns the seats that really changed. */
+function change(map: EventMap, records: FrameRecords): Uint32Array {
   const changed: number[] = [];
   let digest = map.digest;
-  for (let i = 0; i < frame.seats.length; i++) {
-    const seat = frame.seats[i];
+  for (let i = 0; i < records.seats.length; i++) {
+    const seat = records.seats[i];
     const before = map.states[seat];
-    const after = frame.states[i];
+    const after = records.states[i];
     if (before === after) continue;
     digest ^= seatMix(seat, before) ^ seatMix(seat, after);
     map.states[seat] = after;
     changed.push(seat);
   }
-  for (const [area, remaining] of frame.areas) {
+  for (const [area, remaining] of records.areas) {
     digest ^= areaMix(area, map.areas[area]) ^ areaMix(area, remaining);
     map.areas[area] = remaining;
   }
