@@ -1,10 +1,169 @@
-//! The counter.
+//! The counter: every command a client may send, one file each, answered the same whether it came by socket or HTTP.
+//! Doors come in with who asks and what; `inventory`, `checkout` and `catalogue` stand behind. What needs the state of a
+//! socket (hello, ping, subscribe, unsubscribe, resync) is answered by `socket::session` with the files of this room.
 
 mod counter;
+mod extend;
 pub(crate) mod hello;
+mod hold;
+mod hold_area;
 pub(crate) mod ping;
+mod release;
 pub(crate) mod resync;
 pub(crate) mod subscribe;
 
 pub use counter::Counter;
 pub use hello::Basket;
+
+use crate::app::App;
+use crate::catalogue::EventFacts;
+use crate::error;
+use crate::inventory::{Answer, Caller, HoldRecord};
+use crate::metrics::{CommandLabels, CommandOp};
+use futures_util::future::BoxFuture;
+use seatwire_proto::client::{ClientMessage, Command, IdempotencyKey, Position};
+use seatwire_proto::code::ErrorCode;
+use seatwire_proto::id::{EventId, HoldId, IdentityId};
+use seatwire_proto::server::{ErrorObject, Push, Reply};
+use serde::Serialize;
+use std::sync::Arc;
+use std::time::Instant;
+
+/// Who asks, under which key, with which body.
+struct Asked {
+    who: Option<IdentityId>,
+    key: Option<IdempotencyKey>,
+    fingerprint: [u8; 32],
+}
+
+/// An answer before it has an id.
+struct Answered {
+    result: Result<String, ErrorObject>,
+    position: Option<Position>,
+    is_replayed: bool,
+}
+
+/// Tells the identity's other sessions, on any node, what became of the basket; the answer does not wait for it.
+fn push_hold(
+    app: &App,
+    event: &EventFacts,
+    identity: IdentityId,
+    id: HoldId,
+    hold: Option<&HoldRecord>,
+    server_ms: u64,
+) {
+    let push = Push::HoldUpdate { id, hold: hold.map(|hold| hold.to_wire(event, server_ms)) };
+    let sender = app.sender.clone();
+    tokio::spawn(async move { sender.to_identity(identity, &push).await });
+}
+
+impl Answered {
+    fn ok(body: &impl Serialize) -> Self {
+        let result = serde_json::to_string(body).map_err(|error| error::internal(&error));
+        Self { result, position: None, is_replayed: false }
+    }
+
+    /// An inventory answer: its position and whether it is remembered travel along, also with refusals.
+    fn of<T>(answer: &Answer<T>, result: Result<impl Serialize, ErrorObject>) -> Self {
+        let result = result.and_then(|body| serde_json::to_string(&body).map_err(|error| error::internal(&error)));
+        Self { result, position: Some(answer.position), is_replayed: answer.is_replayed }
+    }
+}
+
+impl From<ErrorObject> for Answered {
+    fn from(error: ErrorObject) -> Self {
+        Self { result: Err(error), position: None, is_replayed: false }
+    }
+}
+
+impl Asked {
+    /// Who asks.
+    ///
+    /// # Errors
+    /// `unauthorized` for anonymous sessions.
+    fn identity(&self) -> Result<IdentityId, ErrorObject> {
+        self.who.ok_or_else(|| error::refuse(ErrorCode::Unauthorized))
+    }
+
+    fn caller(&self, event: Arc<EventFacts>) -> Result<Caller, ErrorObject> {
+        Ok(Caller { event, identity: self.identity()?, key: self.key.clone(), fingerprint: self.fingerprint })
+    }
+}
+
+/// Answers one command. Never fails: whatever goes wrong is a reply with a code.
+pub async fn run(app: &App, who: Option<IdentityId>, message: ClientMessage) -> Reply {
+    let ClientMessage { id, key, command } = message;
+    let op = command.op();
+    let began = Instant::now();
+    let asked = Asked { who, key, fingerprint: command.fingerprint() };
+    let answered = answer(app, &asked, &command).await.unwrap_or_else(Answered::from);
+    let outcome = answered.result.as_ref().err().map_or("ok", |error| error.code.as_str());
+    app.metrics.commands.get_or_create(&CommandLabels { op, outcome }).inc();
+    app.metrics.command_seconds.get_or_create(&CommandOp { op }).observe(began.elapsed().as_secs_f64());
+    Reply { id: Some(id), result: answered.result, position: answered.position, is_replayed: answered.is_replayed }
+}
+
+impl Counter for App {
+    fn run(&self, who: Option<IdentityId>, message: ClientMessage) -> BoxFuture<'_, Reply> {
+        Box::pin(run(self, who, message))
+    }
+
+    fn basket(&self, identity: IdentityId) -> BoxFuture<'_, Result<Basket, ErrorObject>> {
+        Box::pin(hello::basket(self, identity))
+    }
+
+    fn event(&self, event: EventId) -> BoxFuture<'_, Result<Arc<EventFacts>, ErrorObject>> {
+        Box::pin(find_event(self, event))
+    }
+}
+
+async fn answer(app: &App, asked: &Asked, command: &Command) -> Result<Answered, ErrorObject> {
+    match command {
+        Command::Hold(body) => hold::run(app, asked, command, body).await,
+        Command::HoldArea(body) => hold_area::run(app, asked, command, body).await,
+        Command::Extend(body) => extend::run(app, asked, body).await,
+        Command::Release(body) => release::run(app, asked, command, body).await,
+        Command::Checkout(_)
+        | Command::Pay(_)
+        | Command::Cancel(_)
+        | Command::Order(_)
+        | Command::HoldBest(_)
+        | Command::Unlock(_)
+        | Command::Admit(_)
+        | Command::WaitlistJoin(_)
+        | Command::WaitlistLeave(_)
+        | Command::RoomWatch(_)
+        | Command::RoomUnwatch(_) => Err(error::refuse(ErrorCode::UnknownOp)),
+        Command::Hello(_) | Command::Ping(_) | Command::Subscribe(_) | Command::Unsubscribe(_) | Command::Resync(_) => {
+            // These belong to a socket; over HTTP no route builds them.
+            Err(error::refuse(ErrorCode::UnknownOp))
+        }
+    }
+}
+
+/// The event by its id.
+///
+/// # Errors
+/// `event_unknown`, or a store is down.
+async fn find_event(app: &App, event: EventId) -> Result<Arc<EventFacts>, ErrorObject> {
+    let found = app.catalogue.event(event).await.map_err(|error| error::store(&error))?;
+    found.ok_or_else(|| error::refuse(ErrorCode::EventUnknown))
+}
+
+/// The event a hold belongs to: its number stands in the hold's id.
+///
+/// # Errors
+/// `hold_not_found` for ids we never gave out, or a store is down.
+async fn find_event_of_hold(app: &App, hold: HoldId) -> Result<Arc<EventFacts>, ErrorObject> {
+    let number = crate::inventory::key::event_number_of(hold);
+    let found = app.catalogue.event_by_number(number).await.map_err(|error| error::store(&error))?;
+    found.ok_or_else(|| error::refuse(ErrorCode::HoldNotFound))
+}
+
+/// Bounds that need no store.
+///
+/// # Errors
+/// `bad_field`.
+fn check_bounds(command: &Command) -> Result<(), ErrorObject> {
+    command.validate().map_err(|field| error::bad_field(&field))
+}

@@ -81,7 +81,7 @@ pub fn token(error: TokenError) -> ErrorObject {
 
 /// A refusal of the shelf, with the data its code promises.
 #[must_use]
-pub fn refusal(refusal: &Refusal, event: &EventFacts, alternatives: impl FnOnce() -> Vec<Vec<u32>>) -> ErrorObject {
+pub fn refusal(refusal: &Refusal, event: &EventFacts, alternatives: Vec<Vec<u32>>) -> ErrorObject {
     let indices = |seats: &[seatwire_proto::seat::SeatIndex]| seats.iter().map(|seat| seat.0).collect::<Vec<_>>();
     match refusal {
         Refusal::KeyReused => refuse(ErrorCode::KeyReused),
@@ -95,7 +95,7 @@ pub fn refusal(refusal: &Refusal, event: &EventFacts, alternatives: impl FnOnce(
         Refusal::HoldLocked(order) => refuse(ErrorCode::HoldLocked).with_data(json!({"order": order})),
         Refusal::ModeNotAllowed => refuse(ErrorCode::ModeNotAllowed),
         Refusal::SeatTaken(seats) => {
-            refuse(ErrorCode::SeatTaken).with_data(json!({"seats": indices(seats), "alternatives": alternatives()}))
+            refuse(ErrorCode::SeatTaken).with_data(json!({"seats": indices(seats), "alternatives": alternatives}))
         }
         Refusal::NotEnough { most_together } => {
             refuse(ErrorCode::NotEnough).with_data(json!({"most_together": most_together}))

@@ -2,7 +2,12 @@
 //! from the shelf (`inventory`), pays at the till (`checkout`) and is written into the ledger (`store`). `seatmap` shows
 //! everyone what changed, `job` repairs by itself. Imports go downwards only; the README beside `src` has the map.
 
+pub mod cli;
+
+pub mod job;
 pub mod socket;
+
+pub mod app;
 
 pub mod command;
 pub mod error;
@@ -26,3 +31,44 @@ pub mod shutdown;
 pub mod slots;
 pub mod subscriber;
 pub mod telemetry;
+
+use crate::app::App;
+use crate::command::Counter;
+use crate::shutdown::Phase;
+use crate::socket::{Behind, Door};
+use std::sync::Arc;
+use tokio::net::TcpListener;
+
+/// The two doors of a node.
+#[derive(Debug)]
+pub struct Listeners {
+    /// Fans and apps.
+    pub public: TcpListener,
+    /// Operators.
+    pub admin: TcpListener,
+}
+
+/// Serves until `app.shutdown` says otherwise: doors and jobs side by side, then drain, then the jobs' last round.
+///
+/// # Errors
+/// When a listener breaks for good.
+pub async fn run(app: Arc<App>, listeners: Listeners) -> anyhow::Result<()> {
+    let jobs = tokio::spawn(job::run(Arc::clone(&app)));
+    let door = Door::open(Behind {
+        node: app.node,
+        config: app.config.socket.clone(),
+        is_loopback_limited: app.config.http.is_loopback_limited,
+        clock: app.clock.clone(),
+        metrics: Arc::clone(&app.metrics),
+        seatmap: app.seatmap.clone(),
+        sender: app.sender.clone(),
+        identities: app.identities.clone(),
+        counter: Arc::clone(&app) as Arc<dyn Counter>,
+    });
+    drop(listeners.admin);
+    door.serve(listeners.public, axum::Router::new(), app.shutdown.reached(Phase::Draining)).await;
+    door.drain().await;
+    app.shutdown.advance(Phase::Stopping);
+    jobs.await?;
+    Ok(())
+}

@@ -1,11 +1,26 @@
-//! The `seatwire` command.
+//! The `seatwire` command: reads arguments and settings, then hands over to `seatwire::cli`. Nothing is decided here.
 
+use clap::Parser;
+use seatwire::cli::Cli;
 use std::process::ExitCode;
 
+/// Wrong usage or settings, as sysexits.h numbers it.
+const EXIT_USAGE: u8 = 64;
+
 fn main() -> ExitCode {
-    let mut args = std::env::args_os().skip(1);
-    match args.next() {
-        Some(word) if word == "guard" => seatwire::embedded::guard::run(args),
-        _ => ExitCode::from(64),
+    let mut args = std::env::args_os().skip(1).peekable();
+    if args.next_if(|word| word == "guard").is_some() {
+        return seatwire::embedded::guard::run(args);
     }
+    let cli = match Cli::try_parse() {
+        Ok(cli) => cli,
+        Err(error) => {
+            let is_help = !error.use_stderr();
+            // Printing fails only when nobody reads; the exit code still tells.
+            let _ = error.print();
+            return if is_help { ExitCode::SUCCESS } else { ExitCode::from(EXIT_USAGE) };
+        }
+    };
+    seatwire::telemetry::init();
+    seatwire::cli::run(cli)
 }

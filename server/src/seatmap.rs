@@ -3,6 +3,7 @@
 //! A delta walks feed -> board -> batch -> hub; `actor` is the event's own task.
 
 mod actor;
+mod alternatives;
 mod batch;
 mod board;
 mod feed;
@@ -12,6 +13,7 @@ mod live;
 mod snapshot;
 mod source;
 
+pub use alternatives::alternatives;
 pub use board::{Applied, Board, Dirty, UnknownState};
 pub use feed::Feed;
 pub use history::History;

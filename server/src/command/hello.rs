@@ -1,6 +1,7 @@
 //! `hello`: whom a token names, and what an identity has open. The session around it (first or later hello, what waits
 //! behind it) is `socket::session`'s.
 
+use crate::app::App;
 use crate::error;
 use crate::identity::{Identities, TokenError, Verified};
 use seatwire_proto::client::Hello;
@@ -15,6 +16,24 @@ pub struct Basket {
     pub holds: Vec<Hold>,
     /// Its open orders.
     pub orders: Vec<Order>,
+}
+
+/// Events looked at for open holds. A node touches few at a time; beyond, a basket shows when its event is opened.
+const MAX_EVENTS_LOOKED_AT: usize = 64;
+
+/// The identity's open holds in the events this node has touched, and its open orders.
+///
+/// # Errors
+/// When a store does not answer.
+pub(super) async fn basket(app: &App, identity: IdentityId) -> Result<Basket, ErrorObject> {
+    let touched = app.inventory.touched_events();
+    let with_holds = touched.iter().filter(|(_, may_have_holds)| *may_have_holds).take(MAX_EVENTS_LOOKED_AT);
+    let looks = with_holds.map(|(event, _)| async move {
+        let hold = app.inventory.open_hold(event, identity).await?;
+        Ok(hold.map(|hold| hold.to_wire(event, app.inventory.now_ms())))
+    });
+    let holds = futures_util::future::try_join_all(looks).await.map_err(|error| error::inventory(&error))?;
+    Ok(Basket { holds: holds.into_iter().flatten().collect(), orders: Vec::new() })
 }
 
 /// Why nobody was identified.

@@ -1,0 +1,89 @@
+//! All rooms, built and wired once. Doors take an `App`; rooms take only what they use.
+
+use crate::catalogue::Catalogue;
+use crate::clock::Clock;
+use crate::config::Config;
+use crate::identity::Identities;
+use crate::inventory::Inventory;
+use crate::metrics::Metrics;
+use crate::seatmap::{Feed, SeatMap};
+use crate::sender::Sender;
+use crate::shutdown::Shutdown;
+use crate::store::{Store, server_key};
+use seatwire_proto::id::NodeId;
+use std::sync::Arc;
+
+/// One node.
+#[derive(Debug)]
+pub struct App {
+    /// Which.
+    pub node: NodeId,
+    /// Its settings.
+    pub config: Config,
+    /// Its clock.
+    pub clock: Clock,
+    /// What it counts.
+    pub metrics: Arc<Metrics>,
+    /// The ledger.
+    pub store: Store,
+    /// What is on sale.
+    pub catalogue: Catalogue,
+    /// The shelf.
+    pub inventory: Inventory,
+    /// What everyone sees.
+    pub seatmap: SeatMap,
+    /// Pushes to identities, events and all.
+    pub sender: Sender,
+    /// Tokens.
+    pub identities: Identities,
+    /// The way out.
+    pub shutdown: Shutdown,
+}
+
+/// Where the stores and the payment provider are.
+#[derive(Debug, Clone)]
+pub struct Addresses {
+    /// Postgres.
+    pub database_url: String,
+    /// Redis.
+    pub redis_url: String,
+    /// The payment provider's API.
+    pub payment_url: String,
+}
+
+impl App {
+    /// Connects to both stores and builds every room.
+    ///
+    /// # Errors
+    /// The store that does not answer, in one line.
+    pub async fn start(
+        config: Config,
+        clock: Clock,
+        addresses: &Addresses,
+        shutdown: Shutdown,
+    ) -> anyhow::Result<Arc<Self>> {
+        let metrics = Arc::new(Metrics::new());
+        let store = Store::connect(&addresses.database_url, &config.store).await?;
+        let identity_key = server_key::current(store.pool(), "identity", clock.now_ms()).await?;
+        let catalogue = Catalogue::new(store.clone(), clock.clone());
+        let inventory =
+            Inventory::connect(&config.inventory, &addresses.redis_url, store.clone(), Arc::clone(&metrics)).await?;
+        let sender = Sender::connect(&addresses.redis_url, Arc::clone(&metrics)).await?;
+        let feed = Feed::connect(&addresses.redis_url).await?;
+        let source = Arc::new(inventory.clone());
+        let seatmap = SeatMap::new(config.seatmap.clone(), clock.clone(), Arc::clone(&metrics), source, Some(feed));
+        Ok(Arc::new(Self {
+            node: NodeId::generate(),
+            identities: Identities::new(identity_key, clock.clone()),
+            config,
+            clock,
+            metrics,
+            store,
+            catalogue,
+            inventory,
+            seatmap,
+            sender,
+            shutdown,
+        }))
+    }
+}

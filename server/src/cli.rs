@@ -1,0 +1,79 @@
+//! The subcommands of `seatwire`. `serve` is the product; the others prepare or examine it and use the same stores:
+//! those of DATABASE_URL and REDIS_URL, or the embedded ones under SEATWIRE_DATA, running or not.
+
+mod serve;
+mod stores;
+
+use crate::config::{Config, ConfigError};
+use clap::{Parser, Subcommand};
+use std::process::ExitCode;
+
+/// Wrong usage or settings, as sysexits.h numbers it.
+const EXIT_USAGE: u8 = 64;
+
+/// The engine for a ticket on-sale: live seat map, atomic holds, checkout.
+#[derive(Debug, Parser)]
+#[command(name = "seatwire", version, about, max_term_width = 100)]
+pub struct Cli {
+    #[command(subcommand)]
+    command: Command,
+}
+
+#[derive(Debug, Subcommand)]
+enum Command {
+    /// Serve the map, the shop and the API; without DATABASE_URL and REDIS_URL start private ones.
+    Serve(serve::Args),
+}
+
+/// Why a subcommand ended: one line for the person at the terminal.
+#[derive(Debug)]
+struct Failed {
+    exit: u8,
+    line: String,
+}
+
+impl Failed {
+    fn usage(line: impl Into<String>) -> Self {
+        Self { exit: EXIT_USAGE, line: line.into() }
+    }
+}
+
+impl<E: Into<anyhow::Error>> From<E> for Failed {
+    fn from(error: E) -> Self {
+        let error = error.into();
+        let exit = if error.is::<ConfigError>() { EXIT_USAGE } else { 1 };
+        Self { exit, line: format!("{error:#}") }
+    }
+}
+
+/// Runs the subcommand to its end.
+#[must_use]
+pub fn run(cli: Cli) -> ExitCode {
+    let done = Config::from_env().map_err(Failed::from).and_then(|config| {
+        let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build()?;
+        runtime.block_on(async {
+            match cli.command {
+                Command::Serve(args) => serve::run(config, args).await,
+            }
+        })
+    });
+    match done {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(failed) => {
+            complain(&failed.line);
+            ExitCode::from(failed.exit)
+        }
+    }
+}
+
+/// A line for the person at the terminal.
+#[expect(clippy::print_stdout, reason = "the terminal is where a command answers")]
+fn say(line: &str) {
+    println!("{line}");
+}
+
+/// A complaint for the person at the terminal.
+#[expect(clippy::print_stderr, reason = "the terminal is where a command complains")]
+fn complain(line: &str) {
+    eprintln!("seatwire: {line}");
+}

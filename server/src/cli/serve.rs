@@ -1,0 +1,73 @@
+//! `seatwire serve`: stores, listeners, demo, then the node until a signal; drains and stops what it started.
+
+use super::stores::Stores;
+use super::{Failed, say};
+use crate::Listeners;
+use crate::app::{Addresses, App};
+use crate::clock::Clock;
+use crate::config::Config;
+use crate::paysim::{self, PaysimConfig};
+use crate::shutdown::{self, Phase, Shutdown};
+use anyhow::Context;
+use tokio::net::TcpListener;
+
+/// Settings come from the environment; see server/README.
+#[derive(Debug, clap::Args)]
+pub(super) struct Args {
+    /// Load the demo venues and events when the catalogue is empty; on by itself with embedded stores.
+    #[arg(long)]
+    demo: bool,
+    /// Never load the demo.
+    #[arg(long, conflicts_with = "demo")]
+    no_demo: bool,
+}
+
+pub(super) async fn run(mut config: Config, args: Args) -> Result<(), Failed> {
+    let listen = |address| async move {
+        TcpListener::bind(address).await.with_context(|| format!("cannot listen on {address}"))
+    };
+    let listeners = Listeners { public: listen(config.listen).await?, admin: listen(config.admin_listen).await? };
+    config.listen = listeners.public.local_addr()?;
+    config.admin_listen = listeners.admin.local_addr()?;
+
+    let stores = Stores::open(&config).await?;
+    let shutdown = Shutdown::new();
+    let payment_url = match &config.checkout.payment_url {
+        Some(url) => url.clone(),
+        None => {
+            let listener =
+                TcpListener::bind(("127.0.0.1", 0)).await.context("cannot listen for the payment simulator")?;
+            let data = Some(config.data.join("paysim"));
+            let settings = PaysimConfig { data, ..PaysimConfig::default() };
+            paysim::start(listener, settings, Clock::system(), shutdown.clone()).await?.url()
+        }
+    };
+    let addresses = Addresses {
+        database_url: stores.database_url.reveal().to_owned(),
+        redis_url: stores.redis_url.reveal().to_owned(),
+        payment_url,
+    };
+    let wants_demo = !args.no_demo && (args.demo || stores.are_embedded());
+    let (listen, admin_listen, public_url) = (config.listen, config.admin_listen, config.public_url());
+    let app = App::start(config, Clock::system(), &addresses, shutdown.clone()).await?;
+    if wants_demo && crate::import::demo::load_if_empty(&app.store, app.clock.now_ms()).await? {
+        say("seatwire: loaded the demo: a race track of 8,897 seats and a stadium of 70,000");
+    }
+
+    let out = shutdown.clone();
+    let signals = tokio::spawn(async move {
+        if let Err(error) = shutdown::signal().await {
+            tracing::error!(%error, "cannot listen for signals");
+        }
+        tracing::info!("draining");
+        out.advance(Phase::Draining);
+    });
+    say(&format!("seatwire: listening on {listen}, admin on {admin_listen}"));
+    say(&format!("seatwire: open {public_url}"));
+    let served = crate::run(app, listeners).await;
+    shutdown.advance(Phase::Stopping);
+    signals.abort();
+    stores.close().await;
+    served?;
+    Ok(())
+}

@@ -1,0 +1,62 @@
+//! `hold`: these seats, all or none. Checks what needs no I/O in the stated order, then asks the shelf.
+
+use super::{Answered, Asked, check_bounds, find_event, push_hold};
+use crate::app::App;
+use crate::catalogue::EventFacts;
+use crate::error;
+use crate::inventory::{Answer, HoldOutcome, Refusal};
+use crate::seatmap;
+use seatwire_proto::client::{Command, HoldSeats};
+use seatwire_proto::code::ErrorCode;
+use seatwire_proto::seat::SeatIndex;
+use seatwire_proto::server::{ErrorObject, HoldReply};
+use std::sync::Arc;
+
+pub(super) async fn run(
+    app: &App,
+    asked: &Asked,
+    command: &Command,
+    body: &HoldSeats,
+) -> Result<Answered, ErrorObject> {
+    let event = find_event(app, body.event).await?;
+    check_bounds(command)?;
+    if body.seats.iter().any(|seat| seat.0 >= event.seat_count()) {
+        return Err(error::refuse(ErrorCode::SeatUnknown));
+    }
+    let caller = asked.caller(Arc::clone(&event))?;
+    let answer = app.inventory.hold(caller, &body.seats).await.map_err(|error| error::inventory(&error))?;
+    answered(app, asked, &event, &answer, &body.seats).await
+}
+
+/// The reply to `hold` and `hold_area`; `wanted` are the seats asked for, near which alternatives are looked for.
+pub(super) async fn answered(
+    app: &App,
+    asked: &Asked,
+    event: &EventFacts,
+    answer: &Answer<HoldOutcome>,
+    wanted: &[SeatIndex],
+) -> Result<Answered, ErrorObject> {
+    let result = match &answer.outcome {
+        HoldOutcome::Held { hold, .. } => {
+            if !answer.is_replayed {
+                push_hold(app, event, asked.identity()?, hold.id, Some(hold), answer.server_ms);
+            }
+            Ok(HoldReply { hold: Some(hold.to_wire(event, answer.server_ms)) })
+        }
+        HoldOutcome::Refused(refusal) => {
+            let alternatives = match refusal {
+                Refusal::SeatTaken(_) => alternatives(app, event, wanted).await,
+                _ => Vec::new(),
+            };
+            Err(error::refusal(refusal, event, alternatives))
+        }
+    };
+    Ok(Answered::of(answer, result))
+}
+
+/// Free blocks near the seats that were wanted; none rather than an error when something is not at hand.
+async fn alternatives(app: &App, event: &EventFacts, wanted: &[SeatIndex]) -> Vec<Vec<u32>> {
+    let Some(live) = app.seatmap.live_now(event.id) else { return Vec::new() };
+    let Ok(Some(layout)) = app.catalogue.layout(&event.layout).await else { return Vec::new() };
+    live.with_states(|states| seatmap::alternatives(event, &layout.shape, states, wanted))
+}

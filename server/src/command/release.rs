@@ -1,0 +1,24 @@
+//! `release`: gives seats or places back; with neither list, all of the hold.
+
+use super::{Answered, Asked, check_bounds, extend, find_event_of_hold};
+use crate::app::App;
+use crate::error;
+use crate::inventory::ReleaseWhat;
+use seatwire_proto::client::{Command, Release};
+use seatwire_proto::server::ErrorObject;
+use std::sync::Arc;
+
+pub(super) async fn run(app: &App, asked: &Asked, command: &Command, body: &Release) -> Result<Answered, ErrorObject> {
+    check_bounds(command)?;
+    asked.identity()?;
+    let event = find_event_of_hold(app, body.hold).await?;
+    let what = match (&body.seats, &body.areas) {
+        (None, None) => ReleaseWhat::All,
+        (seats, areas) => {
+            ReleaseWhat::Parts { seats: seats.clone().unwrap_or_default(), areas: areas.clone().unwrap_or_default() }
+        }
+    };
+    let caller = asked.caller(Arc::clone(&event))?;
+    let answer = app.inventory.release(caller, body.hold, what).await.map_err(|error| error::inventory(&error))?;
+    extend::answered(app, asked, &event, body.hold, &answer)
+}
