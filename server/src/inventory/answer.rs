@@ -13,6 +13,7 @@ const CURRENT_HOLD: u64 = 65_535;
 #[derive(Debug)]
 pub(super) struct ScriptAnswer<'a> {
     pub(super) position: Position,
+    pub(super) server_ms: u64,
     pub(super) outcome: Result<Success<'a>, Refusal>,
 }
 
@@ -30,13 +31,14 @@ pub(super) fn decode<'a>(
     let mut reader = Reader(bytes);
     let code = reader.uint(1)?;
     let position = Position { epoch: reader.u32()?, seq: reader.uint(6)? };
+    let server_ms = reader.uint(6)?;
     let hold_len = reader.uint(2)?;
     let hold = if hold_len == CURRENT_HOLD { current_hold } else { reader.bytes(hold_len as usize)? };
     let outcome = match code {
         1..=3 => Ok(Success { hold: decode_hold(identity, hold)?, extra: reader.0 }),
         code => Err(refusal(code, &mut reader)?),
     };
-    Ok(ScriptAnswer { position, outcome })
+    Ok(ScriptAnswer { position, server_ms, outcome })
 }
 
 fn refusal(code: u64, reader: &mut Reader<'_>) -> Result<Refusal, InventoryError> {

@@ -132,7 +132,7 @@ pub(super) async fn ask<T>(
         let position = Position { epoch, seq: reply.seq };
         return Ok(Answer { outcome, position, is_replayed: false, server_ms: reply.redis_ms });
     }
-    let ScriptAnswer { position, outcome } = answer::decode(head.identity, reply.bytes(0), reply.bytes(1))?;
+    let ScriptAnswer { position, server_ms, outcome } = answer::decode(head.identity, reply.bytes(0), reply.bytes(1))?;
     let is_replayed = reply.word == Word::Replayed;
-    Ok(Answer { outcome: read(outcome, &reply)?, position, is_replayed, server_ms: reply.redis_ms })
+    Ok(Answer { outcome: read(outcome, &reply)?, position, is_replayed, server_ms })
 }

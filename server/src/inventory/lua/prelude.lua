@@ -33,7 +33,8 @@ local KEEP_MS = 600000
 local MAX_INLINE_ANSWERS = 4
 -- Changes kept for nodes that lost a message and for the journal.
 local MAX_CHANGES = 4096
-local CURRENT_HOLD = 65535
+-- An answer: code B, epoch I4, seq I6, Redis' clock I6, length of the hold I2 (or this mark), hold, the verb's own.
+local HEAD, CURRENT_HOLD = 17, 65535
 -- Bytes of a price group: tier B, price I7, fee I7.
 local GROUP = 15
 local NO_KEY = '\0\0\0\0\0\0\0\0'
@@ -126,8 +127,8 @@ local function settle_answers(r)
   for _ = 1, byte(r.answers) do
     local head, len = unpack('<c20I2', r.answers, pos)
     local body = sub(r.answers, pos + 22, pos + 21 + len)
-    if unpack('<I2', body, 12) == CURRENT_HOLD then
-      body = sub(body, 1, 11) .. pack('<I2', #r.was) .. r.was .. sub(body, 14)
+    if unpack('<I2', body, HEAD + 1) == CURRENT_HOLD then
+      body = sub(body, 1, HEAD) .. pack('<I2', #r.was) .. r.was .. sub(body, HEAD + 3)
     end
     out[#out + 1] = head .. pack('<I2', #body) .. body
     pos = pos + 22 + len
@@ -144,8 +145,8 @@ local function remember(r, answer)
     if at * 1000 + KEEP_MS > now then
       if count - i + 1 >= MAX_INLINE_ANSWERS then
         local body = sub(r.answers, pos + 22, last)
-        if unpack('<I2', body, 12) == CURRENT_HOLD then
-          body = sub(body, 1, 11) .. pack('<I2', #r.hold) .. r.hold .. sub(body, 14)
+        if unpack('<I2', body, HEAD + 1) == CURRENT_HOLD then
+          body = sub(body, 1, HEAD) .. pack('<I2', #r.hold) .. r.hold .. sub(body, HEAD + 3)
         end
         call('HSET', base .. 'r' .. floor(now / 300000), r.identity .. answer_key, body_print .. body)
         r.spilled = 1
@@ -197,11 +198,11 @@ local function note()
 end
 
 local function answer_with(code, extra)
-  return pack('<BI4I6I2', code, epoch, seq, CURRENT_HOLD) .. extra
+  return pack('<BI4I6I6I2', code, epoch, seq, raw, CURRENT_HOLD) .. extra
 end
 
 local function answer_without(code, extra)
-  return pack('<BI4I6I2', code, epoch, seq, 0) .. extra
+  return pack('<BI4I6I6I2', code, epoch, seq, raw, 0) .. extra
 end
 
 local function read_hold(bytes)

@@ -83,7 +83,8 @@ impl Shelf {
 
     pub(crate) async fn of(facts: EventFacts, redis_settings: &[&str]) -> Self {
         let redis = Redis::start_with(redis_settings).await;
-        let config = Config::from_pairs([("SEATWIRE_DB_CONNECTIONS", "4")]).expect("fits");
+        let config =
+            Config::from_pairs([("SEATWIRE_DB_CONNECTIONS", "4"), ("SEATWIRE_DB_ACQUIRE_MS", "10000")]).expect("fits");
         let store = Store::connect(&postgres::fresh_database().await, &config.store).await.expect("Postgres answers");
         let inventory = node(&redis, &store).await;
         let event = Arc::new(facts);
