@@ -5,7 +5,8 @@ import { digestOf, mix } from "../src/proto/digest";
 import { applyBytes, emptyMap, resyncAnswered } from "../src/state/event_map";
 import { fromHex } from "./hex";
 
-const read = (name: string) => JSON.parse(readFileSync(new URL(`../../proto/vectors/${name}.json`, import.meta.url), "utf8"));
+const read = (name: string) =>
+  JSON.parse(readFileSync(new URL(`../../proto/vectors/${name}.json`, import.meta.url), "utf8"));
 
 interface Step {
   resync_answered?: true;
@@ -44,7 +45,10 @@ for (const file of ["frames", "frames_refused"]) {
       const map = emptyMap(seat_count, area_count);
       if (live) Object.assign(map, live);
       steps.forEach((step, at) => {
-        if (step.resync_answered) return resyncAnswered(map);
+        if (step.resync_answered) {
+          resyncAnswered(map);
+          return;
+        }
         const applied = applyBytes(map, fromHex(step.frame));
         const where = `step ${at}`;
         expect(applied.outcome, where).toBe(step.outcome);

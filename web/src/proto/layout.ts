@@ -21,6 +21,7 @@ export interface LayoutSection {
   floor?: string;
   outline: [number, number][];
   entrance?: string;
+  focal?: [number, number];
   rows: LayoutRow[];
 }
 

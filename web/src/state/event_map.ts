@@ -1,7 +1,14 @@
 //! The live map of one event and the rules that move it: frames in, states by seat index out.
 //! `socket/client.ts` feeds it; the seat map and the list view read it. No I/O, no clock: tested on vectors.
 import { areaMix, seatMix } from "../proto/digest";
-import { type FrameHeader, type FrameRecords, KIND_BEACON, KIND_SNAPSHOT, readHeader, readPayload } from "../proto/frame";
+import {
+  type FrameHeader,
+  type FrameRecords,
+  KIND_BEACON,
+  KIND_SNAPSHOT,
+  readHeader,
+  readPayload,
+} from "../proto/frame";
 import type { Position } from "../proto/messages";
 
 export interface EventMap {
@@ -77,7 +84,9 @@ export function applyBytes(map: EventMap, bytes: Uint8Array): Applied {
   if (!records) return resync(map, 0);
   const seats = change(map, records);
   map.seq = header.seqTo;
-  return digestFits(map, header) ? { outcome: "applied", seats, areas: records.areas.length > 0 } : resync(map, 0, true);
+  return digestFits(map, header)
+    ? { outcome: "applied", seats, areas: records.areas.length > 0 }
+    : resync(map, 0, true);
 }
 
 /** The reply to the outstanding resync came: from here on the map may ask again. */

@@ -100,16 +100,27 @@ export class LiveEvent {
   }
 }
 
-const plans = new Map<string, Promise<LayoutJson | null>>();
+const layouts = new Map<string, Promise<LayoutJson | null>>();
 
-/** Layouts are frozen under their hash; the page keeps each it has read. */
+/**
+ * The layout of a hash, in its compact form where the server has it. Layouts are frozen under their hash; the page
+ * keeps each it has read. Null when it cannot be had.
+ */
 export function fetchLayout(hash: string): Promise<LayoutJson | null> {
-  let layout = plans.get(hash);
+  let layout = layouts.get(hash);
   if (!layout) {
-    layout = app.api.layout(hash, "application/json", (response) => response.json() as Promise<LayoutJson>);
-    plans.set(hash, layout);
+    const decoder = import("../proto/layout_compact");
+    layout = app.api
+      .layout(hash, "application/vnd.seatwire.layout, application/json;q=0.5", async (response) => {
+        const { COMPACT_LAYOUT, decodeLayout } = await decoder;
+        if (!response.headers.get("Content-Type")?.startsWith(COMPACT_LAYOUT))
+          return (await response.json()) as LayoutJson;
+        return decodeLayout(new Uint8Array(await response.arrayBuffer()), hash);
+      })
+      .catch(() => null);
+    layouts.set(hash, layout);
     void layout.then((read) => {
-      if (!read) plans.delete(hash);
+      if (!read) layouts.delete(hash);
     });
   }
   return layout;

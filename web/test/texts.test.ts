@@ -1,0 +1,39 @@
+//! Every language is complete: each key, each code of the protocol, each function with the same parameters.
+import { describe, expect, it } from "vitest";
+import { CODES } from "../src/proto/codes";
+import { de } from "../src/ui/texts_de";
+import { en, type Texts } from "../src/ui/texts_en";
+
+const languages: Record<string, Texts> = { en, de };
+
+/** Paths of all leaves with what kind of leaf they are. */
+function leaves(value: unknown, path = ""): string[] {
+  if (typeof value === "function") return [`${path}(${value.length})`];
+  if (typeof value === "object" && value !== null) {
+    return Object.entries(value).flatMap(([key, inner]) => leaves(inner, `${path}.${key}`));
+  }
+  return [path];
+}
+
+describe.each(Object.entries(languages))("texts in %s", (_, texts) => {
+  it("have the same shape as English", () => expect(leaves(texts).sort()).toEqual(leaves(en).sort()));
+
+  it("have a text for every code", () => {
+    for (const code of Object.keys(CODES)) {
+      expect(texts.errors[code as keyof typeof CODES], code).toMatch(/\S{3,}/);
+    }
+  });
+
+  it("leave nothing empty", () => {
+    const empty = (value: unknown): boolean =>
+      typeof value === "string"
+        ? value.trim() === ""
+        : typeof value === "object" && Object.values(value ?? {}).some(empty);
+    expect(empty(texts)).toBe(false);
+  });
+});
+
+it("German is not English left standing", () => {
+  const same = Object.keys(en.errors).filter((code) => de.errors[code as "internal"] === en.errors[code as "internal"]);
+  expect(same).toEqual([]);
+});
