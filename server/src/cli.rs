@@ -1,6 +1,9 @@
 //! The subcommands of `seatwire`. `serve` is the product; the others prepare or examine it and use the same stores:
 //! those of DATABASE_URL and REDIS_URL, or the embedded ones under SEATWIRE_DATA, running or not.
 
+mod event;
+mod import;
+mod paysim;
 mod serve;
 mod stores;
 
@@ -23,6 +26,13 @@ pub struct Cli {
 enum Command {
     /// Serve the map, the shop and the API; without DATABASE_URL and REDIS_URL start private ones.
     Serve(serve::Args),
+    /// Read a venue file (seats.io chart, pretix seating plan, CSV manifest) into the catalogue.
+    Import(import::Args),
+    /// Put layouts on sale, and list what is.
+    #[command(subcommand)]
+    Event(event::Command),
+    /// Run the payment simulator by itself.
+    Paysim(paysim::Args),
 }
 
 /// Why a subcommand ended: one line for the person at the terminal.
@@ -30,12 +40,6 @@ enum Command {
 struct Failed {
     exit: u8,
     line: String,
-}
-
-impl Failed {
-    fn usage(line: impl Into<String>) -> Self {
-        Self { exit: EXIT_USAGE, line: line.into() }
-    }
 }
 
 impl<E: Into<anyhow::Error>> From<E> for Failed {
@@ -54,6 +58,9 @@ pub fn run(cli: Cli) -> ExitCode {
         runtime.block_on(async {
             match cli.command {
                 Command::Serve(args) => serve::run(config, args).await,
+                Command::Import(args) => import::run(config, args).await,
+                Command::Event(command) => event::run(config, command).await,
+                Command::Paysim(args) => paysim::run(config, args).await,
             }
         })
     });

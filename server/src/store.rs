@@ -101,10 +101,11 @@ impl Store {
             .max_connections(config.max_connections)
             .acquire_timeout(config.acquire_timeout)
             .test_before_acquire(true)
-            // A cancelled future may leave a transaction open on its connection; nobody else must write into it.
+            // A cancelled future may leave a transaction open on its connection; nobody else must write into it. `begin`
+            // keeps Postgres from warning, each time, that there was none.
             .after_release(|connection, _| {
                 Box::pin(async move {
-                    sqlx::raw_sql("rollback").execute(&mut *connection).await?;
+                    sqlx::raw_sql("begin; rollback").execute(&mut *connection).await?;
                     Ok(true)
                 })
             })

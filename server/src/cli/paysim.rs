@@ -1,0 +1,33 @@
+//! `seatwire paysim`: the payment simulator by itself, for tests and for two nodes that share one.
+
+use super::{Failed, say};
+use crate::clock::Clock;
+use crate::config::Config;
+use crate::paysim::{self, PaysimConfig};
+use crate::shutdown::{self, Phase, Shutdown};
+use anyhow::Context;
+use std::net::SocketAddr;
+use tokio::net::TcpListener;
+
+/// Runs the payment simulator by itself.
+#[derive(Debug, clap::Args)]
+pub(super) struct Args {
+    /// Where it listens.
+    #[arg(long, default_value = "127.0.0.1:8090")]
+    listen: SocketAddr,
+    /// Where a buyer's browser reaches it, when that is another address.
+    #[arg(long)]
+    public_url: Option<String>,
+}
+
+pub(super) async fn run(config: Config, args: Args) -> Result<(), Failed> {
+    let listener = TcpListener::bind(args.listen).await.with_context(|| format!("cannot listen on {}", args.listen))?;
+    let shutdown = Shutdown::new();
+    let settings =
+        PaysimConfig { data: Some(config.data.join("paysim")), public_url: args.public_url, ..PaysimConfig::default() };
+    let paysim = paysim::start(listener, settings, Clock::system(), shutdown.clone()).await?;
+    say(&format!("seatwire: payment simulator at {}", paysim.url()));
+    shutdown::signal().await?;
+    shutdown.advance(Phase::Stopping);
+    Ok(())
+}
