@@ -10,6 +10,7 @@ use seatwire_proto::layout_compact;
 mod bytes;
 mod frames;
 mod layouts;
+mod messages;
 mod refusals;
 
 fn main() -> std::io::Result<()> {
@@ -18,6 +19,7 @@ fn main() -> std::io::Result<()> {
     write(&folder.join("digest.json"), &frames::digests())?;
     write(&folder.join("frames.json"), &serde_json::json!({ "cases": frames::cases() }))?;
     write(&folder.join("frames_refused.json"), &serde_json::json!({ "cases": refusals::cases() }))?;
+    write(&folder.join("messages.json"), &messages::messages())?;
     let layouts = folder.join("layouts.json");
     let venues = real_venues(&layouts)?;
     write(&layouts, &layouts::cases(&venues))
