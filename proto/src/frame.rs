@@ -166,6 +166,14 @@ impl FrameHeader {
     /// # Errors
     /// A [`FrameError`]; later versions and kinds are recognised before anything else is read.
     pub fn decode(bytes: &[u8]) -> Result<Self, FrameError> {
+        Self::decode_front(bytes, bytes.len())
+    }
+
+    /// As [`FrameHeader::decode`], of a frame of `frame_bytes` of which only the front was kept.
+    ///
+    /// # Errors
+    /// As there.
+    pub fn decode_front(bytes: &[u8], frame_bytes: usize) -> Result<Self, FrameError> {
         let (&[s, w, version, kind], _) = bytes.split_first_chunk::<4>().ok_or(FrameError::Truncated)?;
         if [s, w] != MAGIC {
             return Err(FrameError::Magic);
@@ -202,7 +210,7 @@ impl FrameHeader {
             payload_bytes: u32_at(head, 36),
             server_ms: u64_at(head, 40),
         };
-        header.check(bytes.len())?;
+        header.check(frame_bytes)?;
         Ok(header)
     }
 
