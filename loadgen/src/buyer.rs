@@ -1,0 +1,523 @@
+//! Buyers: people who come when the schedule says so, hold a group of seats and give them back, pay, or walk away.
+//! Every latency counts from the intended time. What they are told goes into the log of `check` and, as commits, to the
+//! viewers' workers. `worker` spawns one task a buyer; `line` is their socket.
+
+use crate::check::{Entry, PaidOrder, Who};
+use crate::clock::RunClock;
+use crate::delivery::Commit;
+use crate::line::{Answer, GaveUp, Line};
+use crate::pace;
+use crate::scenario::Buying;
+use crate::socket::Target;
+use crate::tally::{Count, Tally, Timing};
+use anyhow::Context as _;
+use parking_lot::Mutex;
+use rand::RngExt;
+use rand::rngs::Xoshiro256PlusPlus;
+use seatwire_proto::client::{Buyer, Cancel, Checkout, Command, HoldSeats, OrderRead, Payment, Release};
+use seatwire_proto::id::EventId;
+use seatwire_proto::seat::SeatIndex;
+use seatwire_proto::server::{Hold, Order, OrderState};
+use serde_json::Value;
+use std::collections::VecDeque;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU32, Ordering};
+use std::time::Duration;
+use tokio::sync::mpsc;
+use tokio::time::sleep;
+
+/// Arrivals that wait for a free buyer; more are dropped and counted.
+const MAX_WAITING: usize = 10_000;
+/// Places on the map a buyer looks at before the house counts as full.
+const MAX_LOOKS: u32 = 200;
+/// Commands an arrival may need; a buyer is free when its budget has them.
+const COMMANDS_PER_ARRIVAL: f64 = 2.0;
+/// How often an unsettled order is looked at, and how many times.
+const ORDER_LOOK: Duration = Duration::from_secs(1);
+const MAX_ORDER_LOOKS: u32 = 30;
+
+/// What somebody wants, and when.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Arrival {
+    pub(crate) intended_us: u64,
+}
+
+/// Who is free to serve as the next buyer.
+#[derive(Debug, Default)]
+pub(crate) struct Pool {
+    free: VecDeque<u32>,
+    waiting: VecDeque<Arrival>,
+    doors: Vec<mpsc::Sender<Arrival>>,
+}
+
+impl Pool {
+    pub(crate) fn new(doors: Vec<mpsc::Sender<Arrival>>) -> Self {
+        Self { doors, ..Self::default() }
+    }
+
+    /// Gives an arrival to a free buyer or lets it wait. Returns what to count, if anything.
+    fn arrive(&mut self, arrival: Arrival) -> Option<Count> {
+        match self.free.pop_front() {
+            Some(no) => {
+                // A free buyer's door is empty: it became free behind its last arrival.
+                let sent = self.doors[no as usize].try_send(arrival);
+                sent.err().map(|_| Count::ArrivalsDropped)
+            }
+            None if self.waiting.len() >= MAX_WAITING => Some(Count::ArrivalsDropped),
+            None => {
+                self.waiting.push_back(arrival);
+                Some(Count::WaitedForBuyer)
+            }
+        }
+    }
+
+    fn become_free(&mut self, no: u32) {
+        match self.waiting.pop_front() {
+            Some(arrival) => drop(self.doors[no as usize].try_send(arrival)),
+            None => self.free.push_back(no),
+        }
+    }
+
+    /// Whether nobody waits and all buyers are free.
+    pub(crate) fn is_quiet(&self) -> bool {
+        self.waiting.is_empty() && self.free.len() == self.doors.len()
+    }
+}
+
+/// What the buyers of one worker share.
+#[derive(Debug)]
+pub(crate) struct Shop {
+    pub(crate) clock: RunClock,
+    pub(crate) target: Target,
+    pub(crate) url: String,
+    pub(crate) http: reqwest::Client,
+    pub(crate) run: u32,
+    pub(crate) seed: u64,
+    pub(crate) event: EventId,
+    pub(crate) seats_per_identity: u32,
+    pub(crate) buying: Buying,
+    pub(crate) tally: Mutex<Tally>,
+    pub(crate) commits: Mutex<Vec<Commit>>,
+    pub(crate) log: Mutex<Vec<Entry>>,
+    /// Identities that went to checkout: whose orders are read at the end.
+    pub(crate) customers: Mutex<Vec<(Who, String)>>,
+    /// States by seat as far as buyers know.
+    pub(crate) map: Mutex<Vec<u8>>,
+    pub(crate) pool: Mutex<Pool>,
+    pub(crate) next_who: AtomicU32,
+    /// Buyers that have said hello once.
+    pub(crate) ready: AtomicU32,
+    pub(crate) first_failure: Mutex<Option<String>>,
+}
+
+impl Shop {
+    pub(crate) fn count(&self, count: Count) {
+        self.tally.lock().at(self.clock.now_us()).add(count, 1);
+    }
+
+    pub(crate) fn count_named(&self, at_us: u64, name: &str) {
+        self.tally.lock().at(at_us).add_named(name, 1);
+    }
+
+    /// Lets an arrival in.
+    pub(crate) fn arrive(&self, arrival: Arrival) {
+        let counted = self.pool.lock().arrive(arrival);
+        let mut tally = self.tally.lock();
+        let window = tally.at(arrival.intended_us);
+        window.add(Count::Arrivals, 1);
+        if let Some(count) = counted {
+            window.add(count, 1);
+        }
+    }
+
+    /// States by seat as the server says now, and the position they are of.
+    pub(crate) async fn read_map(&self) -> anyhow::Result<Vec<u8>> {
+        read_map(&self.http, &self.url, self.event).await.map(|map| map.states)
+    }
+
+    async fn issue_identity(&self) -> anyhow::Result<String> {
+        let answer = self.http.post(format!("{}/v1/identities", self.url)).json(&serde_json::json!({})).send().await?;
+        let body: Value = answer.error_for_status()?.json().await?;
+        self.count(Count::Identities);
+        body["token"].as_str().map(str::to_owned).context("the answer has no token")
+    }
+
+    /// The paid orders of a customer.
+    pub(crate) async fn paid_orders(&self, who: Who, token: &str) -> anyhow::Result<Vec<PaidOrder>> {
+        let mut paid = Vec::new();
+        let mut cursor = String::new();
+        loop {
+            let url = format!("{}/v1/orders?limit=100{cursor}", self.url);
+            let body: Value = self.http.get(url).bearer_auth(token).send().await?.error_for_status()?.json().await?;
+            let orders: Vec<Order> = serde_json::from_value(body["items"].clone()).context("items are not orders")?;
+            paid.extend(orders.iter().filter(|order| order.state == OrderState::Paid).map(|order| PaidOrder {
+                who,
+                order: order.id,
+                seats: order.lines.iter().filter_map(|line| line.seat).collect(),
+            }));
+            match body["next_cursor"].as_str() {
+                Some(next) => cursor = format!("&cursor={next}"),
+                None => return Ok(paid),
+            }
+        }
+    }
+
+    /// A group of neighbours that look available; None when the house looks full.
+    fn pick(&self, group: u32, chance: &mut Xoshiro256PlusPlus) -> Option<Vec<SeatIndex>> {
+        let map = self.map.lock();
+        let seats = u32::try_from(map.len()).expect("seats are counted in 32 bits");
+        let last_start = seats.checked_sub(group)?;
+        let run = |start: u32| start..start + group;
+        if chance.random_bool(self.buying.hot_share) {
+            let start = chance.random_range(0..=last_start.min(self.buying.hot_seats));
+            return Some(run(start).map(SeatIndex).collect());
+        }
+        (0..MAX_LOOKS)
+            .map(|_| chance.random_range(0..=last_start))
+            .find(|start| run(*start).all(|seat| map[seat as usize] == 0))
+            .map(|start| run(start).map(SeatIndex).collect())
+    }
+
+    fn mark(&self, seats: &[SeatIndex], state: u8) {
+        let mut map = self.map.lock();
+        for seat in seats {
+            if let Some(slot) = map.get_mut(seat.position()) {
+                *slot = state;
+            }
+        }
+    }
+
+    fn commit(&self, answer: &Answer, intended_us: u64) {
+        if let Some((epoch, seq)) = answer.position() {
+            self.commits.lock().push(Commit { epoch, seq, reply_us: answer.reply_us, intended_us });
+            self.tally.lock().at(answer.reply_us).add(Count::Commits, 1);
+        }
+    }
+
+    fn time(&self, answer: &Answer, intended_us: u64, corrected: Timing, uncorrected: Timing) {
+        let mut tally = self.tally.lock();
+        let window = tally.at(answer.reply_us);
+        window.record_n(corrected, answer.reply_us.saturating_sub(intended_us), 1);
+        window.record_n(uncorrected, answer.reply_us.saturating_sub(answer.sent_us), 1);
+    }
+}
+
+/// The map as JSON.
+#[derive(Debug, Clone)]
+pub(crate) struct JsonMap {
+    pub(crate) epoch: u32,
+    pub(crate) seq: u64,
+    pub(crate) states: Vec<u8>,
+    pub(crate) areas: Vec<u32>,
+}
+
+/// Reads the map as JSON.
+pub(crate) async fn read_map(http: &reqwest::Client, url: &str, event: EventId) -> anyhow::Result<JsonMap> {
+    let answer = http.get(format!("{url}/v1/events/{event}/snapshot?format=json")).send().await?;
+    let body: Value = answer.error_for_status()?.json().await?;
+    let states = body["states"].as_str().context("the snapshot has no states")?;
+    Ok(JsonMap {
+        epoch: body["epoch"].as_u64().and_then(|epoch| u32::try_from(epoch).ok()).context("no epoch")?,
+        seq: body["seq"].as_u64().context("no seq")?,
+        states: states.bytes().map(|digit| digit.wrapping_sub(b'0')).collect(),
+        areas: serde_json::from_value(body["areas"].clone()).context("areas are not numbers")?,
+    })
+}
+
+/// What becomes of an identity after an arrival.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum After {
+    Stays,
+    /// Has walked away, or its fate is not known: the next arrival is another person.
+    Leaves,
+}
+
+/// One buyer: a chain of identities, each of which serves arrivals until it has its share of seats.
+pub(crate) async fn buy(shop: Arc<Shop>, no: u32, mut door: mpsc::Receiver<Arrival>, join_at_us: u64) {
+    let mut chance = pace::chance(shop.seed, "buyer", u64::from(no));
+    sleep(shop.clock.instant(join_at_us).saturating_duration_since(tokio::time::Instant::now())).await;
+    let largest_group = u32::try_from(shop.buying.group_weights.len()).unwrap_or(1);
+    let mut is_first = true;
+    loop {
+        let Some(mut line) = new_customer(&shop).await else {
+            sleep(Duration::from_millis(chance.random_range(500..1_500))).await;
+            continue;
+        };
+        if std::mem::replace(&mut is_first, false) {
+            shop.ready.fetch_add(1, Ordering::Relaxed);
+        }
+        let mut bought_seats = 0;
+        while bought_seats + largest_group <= shop.seats_per_identity {
+            line.wait_for_budget(&shop, COMMANDS_PER_ARRIVAL).await;
+            shop.pool.lock().become_free(no);
+            let arrival = tokio::select! {
+                biased;
+                arrival = door.recv() => arrival,
+                () = line.idle(&shop) => unreachable!("idling ends only by being dropped"),
+            };
+            let Some(arrival) = arrival else { return };
+            let mut visit = Visit { shop: &shop, line: &mut line, chance: &mut chance };
+            match Box::pin(visit.serve(arrival, &mut bought_seats)).await {
+                Ok(After::Stays) => {}
+                Ok(After::Leaves) | Err(GaveUp) => break,
+            }
+        }
+    }
+}
+
+async fn new_customer(shop: &Shop) -> Option<Line> {
+    let token = match shop.issue_identity().await {
+        Ok(token) => token,
+        Err(error) => {
+            shop.first_failure.lock().get_or_insert_with(|| format!("no identity: {error:#}"));
+            return None;
+        }
+    };
+    let mut line = Line::new(Who(shop.next_who.fetch_add(1, Ordering::Relaxed)), token);
+    line.join(shop).await.ok()?;
+    Some(line)
+}
+
+struct Visit<'a> {
+    shop: &'a Shop,
+    line: &'a mut Line,
+    chance: &'a mut Xoshiro256PlusPlus,
+}
+
+/// The place of the weight in which a point of chance falls.
+fn weighted(weights: impl Iterator<Item = f64> + Clone, chance: &mut Xoshiro256PlusPlus) -> usize {
+    let mut point = chance.random::<f64>() * weights.clone().sum::<f64>();
+    let count = weights.clone().count();
+    weights
+        .take_while(|weight| {
+            point -= weight;
+            point >= 0.0
+        })
+        .count()
+        .min(count - 1)
+}
+
+impl Visit<'_> {
+    async fn serve(&mut self, arrival: Arrival, bought_seats: &mut u32) -> Result<After, GaveUp> {
+        let buying = &self.shop.buying;
+        let group = 1 + weighted(buying.group_weights.iter().copied(), self.chance) as u32;
+        let Some(seats) = self.shop.pick(group, self.chance) else {
+            self.shop.count(Count::ArrivalsDropped);
+            self.shop.count_named(arrival.intended_us, "nothing_left");
+            return Ok(After::Stays);
+        };
+        let command = Command::Hold(HoldSeats { event: self.shop.event, seats: seats.clone() });
+        let answer = self.ask(command, &seats).await?;
+        if let Some(code) = answer.refusal() {
+            self.lost(&answer, code, arrival);
+            return Ok(After::Stays);
+        }
+        let Some(hold) = self.won(&answer, &seats, arrival) else { return Ok(After::Leaves) };
+        let [shortest_ms, longest_ms] = buying.think_ms;
+        let think_us = self.chance.random_range(shortest_ms * 1_000..=longest_ms * 1_000);
+        self.line.idle_for(self.shop, Duration::from_micros(think_us)).await;
+        let intended_us = answer.reply_us + think_us;
+        match weighted([buying.release, buying.buy, buying.let_go].into_iter(), self.chance) {
+            0 => self.release(&hold, &seats, intended_us).await,
+            1 => {
+                *bought_seats += group;
+                self.pay(&hold, &seats, intended_us).await
+            }
+            _ => {
+                self.shop.count(Count::LetGo);
+                Ok(After::Leaves)
+            }
+        }
+    }
+
+    /// Asks; when there is no answer the seats are unknown from here on.
+    async fn ask(&mut self, command: Command, seats: &[SeatIndex]) -> Result<Answer, GaveUp> {
+        let answer = self.line.ask(self.shop, command).await;
+        if answer.is_err() {
+            self.forget(seats);
+        }
+        answer
+    }
+
+    fn forget(&self, seats: &[SeatIndex]) {
+        self.shop.log.lock().push(Entry::Unknown { who: self.line.who, seats: seats.to_vec() });
+    }
+
+    fn lost(&self, answer: &Answer, code: &str, arrival: Arrival) {
+        self.shop.count_named(answer.reply_us, &format!("refused.{code}"));
+        if code != "seat_taken" {
+            self.shop.count(Count::HoldsRefused);
+            return;
+        }
+        self.shop.count(Count::HoldsLost);
+        self.shop.time(answer, arrival.intended_us, Timing::HoldLost, Timing::HoldLostUncorrected);
+        let taken: Vec<SeatIndex> =
+            serde_json::from_value(answer.body["error"]["data"]["seats"].clone()).unwrap_or_default();
+        self.shop.mark(&taken, 1);
+    }
+
+    fn won(&self, answer: &Answer, seats: &[SeatIndex], arrival: Arrival) -> Option<Hold> {
+        let hold = serde_json::from_value::<Hold>(answer.body["hold"].clone()).ok();
+        let (Some(hold), Some((epoch, seq))) = (hold, answer.position()) else {
+            self.shop.count(Count::ProtocolViolations);
+            self.forget(seats);
+            return None;
+        };
+        self.shop.time(answer, arrival.intended_us, Timing::HoldWon, Timing::HoldWonUncorrected);
+        self.shop.count(Count::HoldsWon);
+        self.shop.commit(answer, arrival.intended_us);
+        self.shop.mark(seats, 1);
+        let life_us = hold.expires_ms.saturating_sub(hold.server_ms) * 1_000;
+        self.shop.log.lock().push(Entry::Won {
+            who: self.line.who,
+            seats: hold.lines.iter().filter_map(|line| line.seat).collect(),
+            epoch,
+            seq,
+            sent_us: answer.sent_us,
+            reply_us: answer.reply_us,
+            ends_us: answer.sent_us + life_us,
+        });
+        Some(hold)
+    }
+
+    async fn release(&mut self, hold: &Hold, seats: &[SeatIndex], intended_us: u64) -> Result<After, GaveUp> {
+        let answer = self.ask(Command::Release(Release { hold: hold.id, seats: None, areas: None }), seats).await?;
+        if let Some(code) = answer.refusal() {
+            self.shop.count(Count::ReleasesRefused);
+            self.shop.count_named(answer.reply_us, &format!("refused.{code}"));
+            self.forget(seats);
+            return Ok(After::Leaves);
+        }
+        self.shop.count(Count::Releases);
+        self.shop.time(&answer, intended_us, Timing::Release, Timing::ReleaseUncorrected);
+        self.shop.commit(&answer, intended_us);
+        self.shop.mark(seats, 0);
+        let (epoch, seq) = answer.position().unwrap_or_default();
+        self.shop.log.lock().push(Entry::Freed {
+            who: self.line.who,
+            seats: seats.to_vec(),
+            epoch,
+            seq,
+            sent_us: answer.sent_us,
+            reply_us: answer.reply_us,
+        });
+        Ok(After::Stays)
+    }
+
+    async fn pay(&mut self, hold: &Hold, seats: &[SeatIndex], intended_us: u64) -> Result<After, GaveUp> {
+        let methods = &self.shop.buying.methods;
+        let method =
+            methods.keys().nth(weighted(methods.values().copied(), self.chance)).expect("there is one").clone();
+        self.shop.customers.lock().push((self.line.who, self.line.token.clone()));
+        let command = Command::Checkout(Checkout {
+            hold: hold.id,
+            buyer: Buyer {
+                name: format!("Buyer {}", self.line.who.0),
+                email: format!("buyer{}@example.org", self.line.who.0),
+            },
+            payment: Payment { method },
+            expect_total_minor: hold.total_minor,
+        });
+        let answer = self.ask(command, seats).await?;
+        if let Some(code) = answer.refusal() {
+            self.shop.count(Count::CheckoutsRefused);
+            self.shop.count_named(answer.reply_us, &format!("refused.{code}"));
+            self.forget(seats);
+            return Ok(After::Leaves);
+        }
+        self.shop.time(&answer, intended_us, Timing::Checkout, Timing::CheckoutUncorrected);
+        let Ok(mut order) = serde_json::from_value::<Order>(answer.body["order"].clone()) else {
+            self.shop.count(Count::ProtocolViolations);
+            self.forget(seats);
+            return Ok(After::Leaves);
+        };
+        if matches!(order.state, OrderState::PaymentPending | OrderState::PaymentUnknown) {
+            self.shop.count(Count::CheckoutsUnsettled);
+            order = self.settled(order, seats).await?;
+        }
+        match order.state {
+            OrderState::Paid => {
+                self.paid(&answer, &order, hold);
+                Ok(After::Stays)
+            }
+            OrderState::PaymentDeclined => {
+                self.shop.count(Count::Declined);
+                self.forget(seats);
+                self.line.ask(self.shop, Command::Cancel(Cancel { order: order.id })).await?;
+                Ok(After::Leaves)
+            }
+            _ => {
+                self.forget(seats);
+                Ok(After::Leaves)
+            }
+        }
+    }
+
+    async fn settled(&mut self, mut order: Order, seats: &[SeatIndex]) -> Result<Order, GaveUp> {
+        for _ in 0..MAX_ORDER_LOOKS {
+            self.line.idle_for(self.shop, ORDER_LOOK).await;
+            let answer = self.ask(Command::Order(OrderRead { order: order.id }), seats).await?;
+            if let Ok(now) = serde_json::from_value::<Order>(answer.body["order"].clone()) {
+                order = now;
+            }
+            if !matches!(order.state, OrderState::PaymentPending | OrderState::PaymentUnknown) {
+                break;
+            }
+        }
+        Ok(order)
+    }
+
+    fn paid(&self, answer: &Answer, order: &Order, hold: &Hold) {
+        let seats: Vec<SeatIndex> = order.lines.iter().filter_map(|line| line.seat).collect();
+        if order.total_minor != hold.total_minor {
+            self.shop.count_named(answer.reply_us, "order_total_differs");
+            self.shop.count(Count::ProtocolViolations);
+        }
+        let mut tally = self.shop.tally.lock();
+        let window = tally.at(answer.reply_us);
+        window.add(Count::Paid, 1);
+        window.add(Count::SeatsSold, seats.len() as u64);
+        drop(tally);
+        self.shop.mark(&seats, 2);
+        self.shop.log.lock().push(Entry::Sold {
+            who: self.line.who,
+            order: order.id,
+            seats,
+            sent_us: answer.sent_us,
+            reply_us: answer.reply_us,
+        });
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn weights_are_shares() {
+        let mut chance = pace::chance(1, "test", 0);
+        let mut seen = [0_u32; 3];
+        for _ in 0..10_000 {
+            seen[weighted([1.0, 0.0, 3.0].into_iter(), &mut chance)] += 1;
+        }
+        assert_eq!(seen[1], 0);
+        assert!((2_300..2_700).contains(&seen[0]), "{seen:?}");
+    }
+
+    #[test]
+    fn an_arrival_waits_when_nobody_is_free_and_goes_to_the_next_who_is() {
+        let (doors, mut ends): (Vec<_>, Vec<_>) = (0..2).map(|_| mpsc::channel(1)).unzip();
+        let mut pool = Pool::new(doors);
+        let arrival = |intended_us| Arrival { intended_us };
+        pool.become_free(1);
+        assert_eq!(pool.arrive(arrival(10)), None);
+        assert_eq!(pool.arrive(arrival(20)), Some(Count::WaitedForBuyer));
+        assert!(!pool.is_quiet());
+        pool.become_free(0);
+        assert_eq!(ends[1].try_recv().expect("it was given").intended_us, 10);
+        assert_eq!(ends[0].try_recv().expect("it waited").intended_us, 20);
+        pool.become_free(0);
+        pool.become_free(1);
+        assert!(pool.is_quiet());
+    }
+}
