@@ -53,6 +53,7 @@ impl<E: Into<anyhow::Error>> From<E> for Failed {
 /// Runs the subcommand to its end.
 #[must_use]
 pub fn run(cli: Cli) -> ExitCode {
+    crate::telemetry::init(matches!(cli.command, Command::Serve(_)));
     let done = Config::from_env().map_err(Failed::from).and_then(|config| {
         let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build()?;
         runtime.block_on(async {

@@ -53,6 +53,7 @@ pub struct Listeners {
 /// # Errors
 /// When a listener breaks for good.
 pub async fn run(app: Arc<App>, listeners: Listeners) -> anyhow::Result<()> {
+    let store = app.store.clone();
     let jobs = tokio::spawn(job::run(Arc::clone(&app)));
     let door = Door::open(Behind {
         node: app.node,
@@ -70,5 +71,6 @@ pub async fn run(app: Arc<App>, listeners: Listeners) -> anyhow::Result<()> {
     door.drain().await;
     app.shutdown.advance(Phase::Stopping);
     jobs.await?;
+    store.close().await;
     Ok(())
 }

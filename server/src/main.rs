@@ -21,6 +21,5 @@ fn main() -> ExitCode {
             return if is_help { ExitCode::SUCCESS } else { ExitCode::from(EXIT_USAGE) };
         }
     };
-    seatwire::telemetry::init();
     seatwire::cli::run(cli)
 }

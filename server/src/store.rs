@@ -120,6 +120,11 @@ impl Store {
         &self.pool
     }
 
+    /// Gives all connections back; waits for those in use.
+    pub async fn close(&self) {
+        self.pool.close().await;
+    }
+
     /// Whether Postgres answers.
     ///
     /// # Errors

@@ -4,10 +4,15 @@
 use std::io::IsTerminal as _;
 use tracing_subscriber::EnvFilter;
 
-/// Installs the subscriber; called once, by `main`.
-pub fn init() {
-    let filter = EnvFilter::try_from_env("SEATWIRE_LOG")
-        .unwrap_or_else(|_| EnvFilter::new("info,fred=warn,sqlx=warn,hyper=warn"));
+/// What a server logs when nothing else is asked for.
+const SERVING: &str = "info,fred=warn,sqlx=warn,hyper=warn";
+/// What a short command logs: it answers on the terminal itself.
+const COMMAND: &str = "warn,fred=error,sqlx=error";
+
+/// Installs the subscriber; called once, by `cli`.
+pub fn init(is_serving: bool) {
+    let default = if is_serving { SERVING } else { COMMAND };
+    let filter = EnvFilter::try_from_env("SEATWIRE_LOG").unwrap_or_else(|_| EnvFilter::new(default));
     let builder = tracing_subscriber::fmt()
         .with_env_filter(filter)
         .with_writer(std::io::stderr)

@@ -116,14 +116,20 @@ pub(super) async fn run(config: Config, command: Command) -> Result<(), Failed> 
 
 async fn with_store(config: &Config, stores: &Stores, command: Command) -> anyhow::Result<Vec<String>> {
     let store = Store::connect(stores.database_url.reveal(), &config.store).await?;
+    let done = answer(&store, command).await;
+    store.close().await;
+    done
+}
+
+async fn answer(store: &Store, command: Command) -> anyhow::Result<Vec<String>> {
     match command {
         Command::Create(create) => {
-            let id = create_event_in(&store, &create.spec(), Clock::system().now_ms()).await?;
+            let id = create_event_in(store, &create.spec(), Clock::system().now_ms()).await?;
             Ok(vec![id.to_string()])
         }
         Command::List => {
             let filter = EventFilter { words: Vec::new(), from_ms: None, to_ms: None, after: None, limit: MAX_LISTED };
-            let events = Catalogue::new(store, Clock::system()).list(&filter).await?;
+            let events = Catalogue::new(store.clone(), Clock::system()).list(&filter).await?;
             let line = |event: &seatwire_proto::server::EventSummary| {
                 let starts = jiff::Timestamp::from_millisecond(event.starts_ms as i64)
                     .map(|at| at.to_string())

@@ -80,6 +80,7 @@ async fn enter(config: &Config, stores: &Stores, args: &Args, imported: &Importe
     let mut transaction = store.pool().begin().await?;
     let (_, hash) = store_layout(&mut transaction, &venue, imported, Clock::system().now_ms()).await?;
     transaction.commit().await?;
+    store.close().await;
     Ok(hash)
 }
 
