@@ -155,9 +155,19 @@ function drawPlates(
   for (const section of unnamed) {
     const words = [section.price, count(section.left)].filter(Boolean).join(" · ");
     const own = plate(context, camera, section.name, words, section.middle);
+    own.x = Math.min(Math.max(own.x, own.half + 4), camera.width - own.half - 4);
     const apart = (other: Plate) =>
-      Math.abs(other.x - own.x) >= other.half + own.half || Math.abs(other.y - own.y) >= 2 * PLATE_HALF_HEIGHT_PX;
-    if (plates.every(apart)) plates.push(own);
+      Math.abs(other.x - own.x) >= other.half + own.half || Math.abs(other.y - own.y) >= 2 * PLATE_HALF_HEIGHT_PX + 2;
+    // Beside the section first, so that it stays visible; on it where neither side is free.
+    const beside = ((section.box.y1 - section.box.y0) / 2) * camera.scale + PLATE_HALF_HEIGHT_PX + 4;
+    const at = own.y;
+    for (const y of [at - beside, at + beside, at]) {
+      own.y = y;
+      if (plates.every(apart)) {
+        plates.push(own);
+        break;
+      }
+    }
   }
   if (ground.zones.length > 0 && plates.length < unnamed.length && unnamed.length > ground.sections.length / 2) {
     plates = ground.zones.map((zone) => {

@@ -187,6 +187,15 @@ export class SeatMap {
     this.dirty();
   }
 
+  get seatCount(): number {
+    return this.#plan?.seatCount ?? 0;
+  }
+
+  /** How a seat is drawn now (the styles of `palette.ts`); for tests, which cannot read a canvas. */
+  styleOf(seat: number): number {
+    return this.#styles[seat];
+  }
+
   /** Where a seat stands on the screen, CSS pixels inside the canvas; for tests and tooltips. */
   seatPoint(seat: number): { x: number; y: number } | null {
     if (!this.#plan) return null;

@@ -45,7 +45,7 @@ export function AppView() {
               type="button"
               lang={language}
               title={LANGUAGES[language]}
-              aria-label={LANGUAGES[language]}
+              aria-label={`${language.toUpperCase()} ${LANGUAGES[language]}`}
               aria-pressed={lang.value === language}
               onClick={() => void setLanguage(language)}
             >

@@ -70,7 +70,10 @@ export function BasketPanel({ event, showSeat }: Props) {
                 <span class="visually-hidden">{open.value ? t.value.closeBasket : t.value.openBasket}</span>
               </button>
             ) : null}
-            <h2>{hold ? t.value.ticketsCount(placeCount(hold)) : t.value.basketEmpty}</h2>
+            <h2>
+              {hold ? t.value.ticketsCount(placeCount(hold)) : t.value.basketEmpty}
+              {!hold && <span class="hint on-phone">{t.value.mapHint}</span>}
+            </h2>
             {busy && <Spinner />}
             {hold && <Timer left={left} totalMs={totalMs} />}
           </div>
@@ -89,12 +92,11 @@ export function BasketPanel({ event, showSeat }: Props) {
                   <button
                     type="button"
                     class="button quiet"
-                    aria-label={t.value.extendLong}
                     title={t.value.extendLong}
                     disabled={busy}
                     onClick={() => void app.shop.extend(event.id)}
                   >
-                    {t.value.extend}
+                    {t.value.extend} <span class="visually-hidden">{t.value.extendLong}</span>
                   </button>
                 )}
                 <button type="button" class="button wide" disabled={left === 0} onClick={checkout}>

@@ -62,7 +62,7 @@ export function HomePage() {
       <section aria-labelledby="events-title" aria-busy={events.value === null}>
         <h2 id="events-title">{t.value.home}</h2>
         {failed.value && !events.value ? (
-          <Failed text={errorText(failed.value.code)} retry={() => void load(query.value)} />
+          <Failed within text={errorText(failed.value.code)} retry={() => void load(query.value)} />
         ) : (
           <EventCards events={events.value} clear={() => (query.value = "")} />
         )}

@@ -32,7 +32,7 @@ export function OrdersPage() {
     <main id="content" class="narrow" tabIndex={-1}>
       <h1>{t.value.myOrders}</h1>
       {refused.value && orders.length === 0 ? (
-        <Failed text={errorText(refused.value.code)} retry={load} />
+        <Failed within text={errorText(refused.value.code)} retry={load} />
       ) : !loaded.value && orders.length === 0 ? (
         <div class="nothing">
           <Spinner /> {t.value.loading}

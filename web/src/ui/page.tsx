@@ -10,11 +10,20 @@ export function usePageTitle(title: string): void {
   }, [title, t.value]);
 }
 
-export function Failed({ text, retry, children }: { text: string; retry?: () => void; children?: ComponentChildren }) {
+interface FailedProps {
+  text: string;
+  retry?: () => void;
+  /** the page's only heading, unless it stands within a page that has one */
+  within?: boolean;
+  children?: ComponentChildren;
+}
+
+export function Failed({ text, retry, within, children }: FailedProps) {
+  const Heading = within ? "h2" : "h1";
   return (
     <div class="nothing" role="alert">
       <AlertIcon size={36} />
-      <h2>{t.value.loadFailed}</h2>
+      <Heading>{t.value.loadFailed}</Heading>
       <p>{text}</p>
       {retry && (
         <button type="button" class="button" onClick={retry}>

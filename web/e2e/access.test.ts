@@ -1,0 +1,166 @@
+//! Accessible for real: the whole purchase by keyboard through the list view, and axe on every page.
+import type { Browser, Page } from "playwright-core";
+import { afterAll, afterEach, beforeAll, describe, expect, it } from "vitest";
+import {
+  axe,
+  BASE,
+  DESKTOP,
+  type EventFacts,
+  events,
+  fillCheckout,
+  findSeats,
+  launch,
+  MINE,
+  open,
+  openMap,
+  PHONE,
+  tapSeat,
+  waitForOrder,
+  waitForStyle,
+} from "./browser";
+
+let browser: Browser;
+let small: EventFacts;
+
+beforeAll(async () => {
+  browser = await launch();
+  small = (await events())[0];
+});
+afterAll(() => browser?.close());
+afterEach(async () => {
+  for (const context of browser.contexts()) await context.close();
+});
+
+/** Presses Tab until the focused element matches, as a person would; fails when it never does. */
+async function tabTo(page: Page, matches: RegExp, most = 60): Promise<void> {
+  for (let n = 0; n < most; n++) {
+    await page.keyboard.press("Tab");
+    const words = await page.evaluate(() => {
+      const el = document.activeElement as HTMLElement | null;
+      return `${el?.getAttribute("aria-label") ?? ""} ${el?.textContent ?? ""} ${(el as HTMLInputElement)?.name ?? ""}`;
+    });
+    if (matches.test(words)) return;
+  }
+  throw new Error(`no Tab stop matches ${matches}`);
+}
+
+const focused = (page: Page) => page.evaluate(() => document.activeElement?.getAttribute("aria-label") ?? "");
+
+describe("the list view", () => {
+  it("sells a ticket to someone who has only a keyboard", async () => {
+    const { page, errors } = await open(browser, DESKTOP);
+    await page.goto(BASE);
+    await page.locator("a.card").first().waitFor();
+    await tabTo(page, new RegExp(small.name));
+    await page.keyboard.press("Enter");
+    await page.waitForSelector(".map:not(.stale)");
+    await tabTo(page, /List/);
+    await page.keyboard.press("Enter");
+    await page.locator(".section-list button").first().waitFor();
+    await tabTo(page, /[1-9]\d* available/);
+    await page.keyboard.press("Enter");
+    await page.getByRole("grid").waitFor();
+    await page.waitForSelector(".list:not(.stale)");
+    await tabTo(page, /^Row .* seat /);
+
+    const first = await focused(page);
+    await page.keyboard.press("ArrowRight");
+    expect(await focused(page)).not.toBe(first);
+    await page.keyboard.press("Home");
+    expect(await focused(page)).toBe(first);
+    await page.keyboard.press("Control+End");
+    const last = await focused(page);
+    expect(last).not.toBe(first);
+    await page.keyboard.press("Control+Home");
+    expect(await focused(page)).toBe(first);
+
+    for (let n = 0; !/, available$/.test(await focused(page)); n++) {
+      if (n > 200) throw new Error("no available seat in the first row");
+      await page.keyboard.press(n % 30 === 29 ? "ArrowDown" : "ArrowRight");
+    }
+    const label = await focused(page);
+    expect(label).toMatch(/^Row .+ seat .+, .*\d.*, available$/);
+    await page.keyboard.press("Enter");
+    await page.waitForFunction(() => document.activeElement?.getAttribute("aria-label")?.endsWith("yours"));
+    expect(await page.evaluate(() => document.activeElement?.getAttribute("aria-selected"))).toBe("true");
+
+    await tabTo(page, /^Check out|Check out/);
+    await page.keyboard.press("Enter");
+    await tabTo(page, /name$/);
+    await page.keyboard.type("Ada Lovelace");
+    await tabTo(page, /email$/);
+    await page.keyboard.type("ada@example.com");
+    await tabTo(page, /^Pay |Pay /);
+    await page.keyboard.press("Enter");
+    await waitForOrder(page, "paid");
+    await page.waitForFunction(() => document.activeElement?.tagName === "H1");
+    expect(errors).toEqual([]);
+  });
+
+  it("has one Tab stop a grid and says a wrong form field beside it", async () => {
+    const { page } = await open(browser, DESKTOP);
+    await openMap(page, small.id);
+    const [seat] = await findSeats(page, 1);
+    await tapSeat(page, seat);
+    await waitForStyle(page, [seat], MINE);
+    await page.getByRole("button", { name: "List" }).click();
+    await page.locator(".section-list button").first().click();
+    await page.getByRole("grid").waitFor();
+    expect(await page.locator('[role="gridcell"][tabindex="0"]').count()).toBe(1);
+
+    await page.getByRole("button", { name: /^Check out/ }).click();
+    await page.getByRole("button", { name: /^Pay / }).click();
+    const name = page.getByLabel("Name");
+    expect(await name.getAttribute("aria-invalid")).toBe("true");
+    expect(await name.evaluate((el) => el === document.activeElement)).toBe(true);
+    await page.getByText("Please enter your name.").waitFor();
+  });
+});
+
+describe.each([
+  ["light phone", { ...PHONE, colorScheme: "light" as const }],
+  ["dark desktop", { ...DESKTOP, colorScheme: "dark" as const }],
+])("axe finds nothing on a %s", (_, size) => {
+  it("from the list of events to the tickets", async () => {
+    const { page } = await open(browser, size);
+    const found: Record<string, string[]> = {};
+    const check = async (name: string) => {
+      const lines = await axe(page);
+      if (lines.length > 0) found[name] = lines;
+    };
+    await page.goto(BASE);
+    await page.locator("a.card").first().waitFor();
+    await check("events");
+    await openMap(page, small.id);
+    await check("map");
+    await page.getByRole("button", { name: "List" }).click();
+    await page.locator(".section-list button").first().waitFor();
+    await check("sections");
+    await page.locator(".section-list button").first().click();
+    await page.getByRole("grid").waitFor();
+    await check("grid");
+    await page.getByRole("button", { name: "Map" }).click();
+    await openMap(page, small.id);
+    const [seat] = await findSeats(page, 1);
+    await tapSeat(page, seat);
+    await waitForStyle(page, [seat], MINE);
+    await check("basket");
+    await page.getByRole("button", { name: /^Check out/ }).click();
+    await check("checkout");
+    await fillCheckout(page, "pm_card_visa_chargeDeclined");
+    await page.getByRole("button", { name: /^Pay / }).click();
+    await waitForOrder(page, "payment_declined");
+    await check("declined");
+    await page.getByRole("button", { name: /^Try again/ }).click();
+    await waitForOrder(page, "paid");
+    await page.locator("svg.qr").first().waitFor();
+    await check("tickets");
+    await page.goto(`${BASE}/orders`);
+    await page.locator(".order-row").first().waitFor();
+    await check("orders");
+    await page.goto(`${BASE}/orders/ord_00000000000000000000000000`);
+    await page.getByRole("alert").waitFor();
+    await check("not found");
+    expect(found).toEqual({});
+  });
+});

@@ -1,0 +1,156 @@
+//! What every browser test needs: Chromium, pages of a size, seats found and tapped on the canvas, axe.
+import { readFileSync } from "node:fs";
+import { createRequire } from "node:module";
+import { type Browser, type BrowserContextOptions, chromium, type Page } from "playwright-core";
+import type { SeatMap } from "../src/seatmap/seat_map";
+
+export const BASE = process.env.SEATWIRE_URL ?? "http://127.0.0.1:8080";
+
+export const PHONE: BrowserContextOptions = {
+  viewport: { width: 390, height: 844 },
+  deviceScaleFactor: 2,
+  hasTouch: true,
+  isMobile: true,
+  locale: "en-GB",
+};
+export const DESKTOP: BrowserContextOptions = { viewport: { width: 1280, height: 800 }, locale: "en-GB" };
+
+/** Drawn styles, as in src/seatmap/palette.ts. */
+export const AVAILABLE = 0;
+export const HELD = 1;
+export const SOLD = 2;
+export const MINE = 4;
+
+type Host = HTMLElement & { seatMap?: SeatMap };
+
+export function launch(): Promise<Browser> {
+  return chromium.launch({
+    executablePath: process.env.CHROMIUM ?? "/usr/bin/chromium",
+    args: ["--no-sandbox", "--headless"],
+  });
+}
+
+/** A page of its own guest. Errors of the page fail the test that asks `errors` at its end. */
+export async function open(browser: Browser, size: BrowserContextOptions): Promise<{ page: Page; errors: string[] }> {
+  const context = await browser.newContext(size);
+  const page = await context.newPage();
+  page.setDefaultTimeout(20_000);
+  const errors: string[] = [];
+  page.on("pageerror", (error) => errors.push(error.message));
+  page.on("console", (message) => {
+    if (message.type() === "error" && /policy|violat/i.test(message.text())) errors.push(message.text());
+  });
+  return { page, errors };
+}
+
+export interface EventFacts {
+  id: string;
+  name: string;
+  seat_count: number;
+}
+
+/** Events on the first page, fewest seats first. */
+export async function events(): Promise<EventFacts[]> {
+  const response = await fetch(`${BASE}/v1/events`);
+  const { items } = (await response.json()) as { items: EventFacts[] };
+  return items.sort((a, b) => a.seat_count - b.seat_count);
+}
+
+export async function openMap(page: Page, event: string): Promise<void> {
+  await page.goto(`${BASE}/events/${event}`);
+  await mapReady(page);
+}
+
+/** The map has its plan and fresh states. */
+export async function mapReady(page: Page): Promise<void> {
+  await page.waitForFunction(() => (document.querySelector(".map-host") as Host | null)?.seatMap !== undefined);
+  await page.waitForSelector(".map:not(.stale)");
+  await page.waitForFunction(() => {
+    const map = (document.querySelector(".map-host") as Host).seatMap;
+    return map !== undefined && map.seatPoint(0) !== null && !map.camera.flying;
+  });
+}
+
+/** A run of `count` available neighbours, found from a random place on. */
+export function findSeats(page: Page, count: number): Promise<number[]> {
+  return page.evaluate((count) => {
+    const map = (document.querySelector(".map-host") as Host).seatMap;
+    if (!map) throw new Error("no map");
+    const total = map.seatCount;
+    const start = Math.floor(Math.random() * total);
+    for (let n = 0; n < total; n++) {
+      const first = (start + n) % total;
+      const run = Array.from({ length: count }, (_, i) => first + i);
+      const near = run.every((seat, i) => {
+        if (seat >= total || map.styleOf(seat) !== 0) return false;
+        const a = map.seatPoint(seat);
+        const b = map.seatPoint(run[Math.max(0, i - 1)]);
+        return a !== null && b !== null && Math.hypot(a.x - b.x, a.y - b.y) < map.camera.pitchPx * 1.5 + 0.001;
+      });
+      if (near) return run;
+    }
+    throw new Error("no free seats left");
+  }, count);
+}
+
+export async function tapSeat(page: Page, seat: number): Promise<void> {
+  const at = await seatOnScreen(page, seat);
+  if (await page.evaluate(() => matchMedia("(pointer: coarse)").matches)) await page.touchscreen.tap(at.x, at.y);
+  else await page.mouse.click(at.x, at.y);
+}
+
+/** Brings a seat to the middle, waits until the map stands still, and says where it is. */
+export async function seatOnScreen(page: Page, seat: number): Promise<{ x: number; y: number }> {
+  await page.evaluate((seat) => (document.querySelector(".map-host") as Host).seatMap?.showSeat(seat), seat);
+  await page.waitForFunction(() => !(document.querySelector(".map-host") as Host).seatMap?.camera.flying);
+  return page.evaluate((seat) => {
+    const map = (document.querySelector(".map-host") as Host).seatMap;
+    const point = map?.seatPoint(seat);
+    if (!map || !point) throw new Error("seat not on the map");
+    const box = map.canvas.getBoundingClientRect();
+    return { x: box.left + point.x, y: box.top + point.y };
+  }, seat);
+}
+
+/** Waits until all these seats are drawn in a style. */
+export async function waitForStyle(page: Page, seats: number[], style: number): Promise<void> {
+  await page.waitForFunction(
+    ([seats, style]) => {
+      const map = (document.querySelector(".map-host") as Host).seatMap;
+      return (seats as number[]).every((seat) => map?.styleOf(seat) === style);
+    },
+    [seats, style] as const,
+  );
+}
+
+export async function fillCheckout(page: Page, method: string): Promise<void> {
+  await page.getByLabel("Name").fill("Ada Lovelace");
+  await page.getByLabel("Email").fill("ada@example.com");
+  await page.locator(`input[value="${method}"]`).check();
+}
+
+export async function waitForOrder(page: Page, state: string): Promise<void> {
+  await page.waitForSelector(`.state-card[data-state="${state}"]`, { timeout: 40_000 });
+}
+
+const axeSource = readFileSync(createRequire(import.meta.url).resolve("axe-core/axe.min.js"), "utf8");
+
+/** Violations of WCAG 2.2 AA that axe can see, as readable lines. */
+export async function axe(page: Page): Promise<string[]> {
+  await page.evaluate(axeSource);
+  return page.evaluate(async () => {
+    const { axe } = globalThis as unknown as {
+      axe: {
+        run: (
+          root: Document,
+          options: object,
+        ) => Promise<{ violations: { id: string; nodes: { target: string[]; failureSummary: string }[] }[] }>;
+      };
+    };
+    const tags = ["wcag2a", "wcag2aa", "wcag21a", "wcag21aa", "wcag22aa", "best-practice"];
+    const { violations } = await axe.run(document, { runOnly: { type: "tag", values: tags } });
+    return violations.flatMap(({ id, nodes }) =>
+      nodes.map((node) => `${id}: ${node.target.join(" ")}: ${node.failureSummary}`),
+    );
+  });
+}
