@@ -145,12 +145,7 @@ pub const fn next(state: OrderState, event: OrderEvent) -> Option<OrderState> {
 
         // The provider's word counts in every state in which it may still come.
         (
-            S::Payable
-            | S::Confirming
-            | S::ActionRequired
-            | S::Processing
-            | S::PaymentUnknown
-            | S::Cancelling,
+            S::Payable | S::Confirming | S::ActionRequired | S::Processing | S::PaymentUnknown | S::Cancelling,
             E::Succeeded,
         ) => S::Paid,
         (S::Confirming | S::ActionRequired | S::Processing | S::PaymentUnknown, E::Declined) => S::Payable,
@@ -182,7 +177,12 @@ pub const fn next(state: OrderState, event: OrderEvent) -> Option<OrderState> {
         (S::RefundDue, E::RefundAccepted) => S::RefundSubmitted,
         (S::RefundDue | S::RefundSubmitted, E::RefundDelayed) => S::RefundPending,
         (
-            S::RefundDue | S::RefundSubmitted | S::RefundPending | S::RefundFailed | S::Fulfilled | S::PartiallyRefunded,
+            S::RefundDue
+            | S::RefundSubmitted
+            | S::RefundPending
+            | S::RefundFailed
+            | S::Fulfilled
+            | S::PartiallyRefunded,
             E::RefundedInFull,
         ) => S::Refunded,
         (S::RefundDue | S::RefundSubmitted | S::RefundPending | S::RefundFailed | S::Fulfilled, E::RefundedInPart) => {

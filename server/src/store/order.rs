@@ -365,3 +365,27 @@ pub async fn save(executor: impl PgExecutor<'_>, order: &OrderRow, from: OrderSt
     .await?;
     Ok(done.rows_affected() == 1)
 }
+
+/// Remembers the provider's name for an order that has none yet.
+///
+/// # Errors
+/// When Postgres cannot answer.
+pub async fn set_intent(executor: impl PgExecutor<'_>, id: OrderId, intent: &str) -> Result<(), StoreError> {
+    sqlx::query!(
+        "update orders set intent_id = $2 where order_id = $1 and intent_id is null and state = 'payable'",
+        id.uuid(),
+        intent
+    )
+    .execute(executor)
+    .await?;
+    Ok(())
+}
+
+/// Nobody looks at the order any more.
+///
+/// # Errors
+/// When Postgres cannot answer.
+pub async fn stop_checks(executor: impl PgExecutor<'_>, id: OrderId) -> Result<(), StoreError> {
+    sqlx::query!("update orders set check_at_ms = null where order_id = $1", id.uuid()).execute(executor).await?;
+    Ok(())
+}

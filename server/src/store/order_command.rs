@@ -102,8 +102,7 @@ pub async fn finish(
     Ok(())
 }
 
-/// Ends a claim without an answer: whoever repeats the key runs it again at once. A claim behind which nothing can have
-/// happened is `gone`, so that the key is fresh.
+/// Ends a claim without an answer: whoever repeats the key runs it again at once.
 ///
 /// # Errors
 /// When Postgres cannot answer.
@@ -111,26 +110,15 @@ pub async fn give_up(
     executor: impl PgExecutor<'_>,
     identity: IdentityId,
     key: &IdempotencyKey,
-    is_gone: bool,
 ) -> Result<(), StoreError> {
-    if is_gone {
-        sqlx::query!(
-            "delete from order_commands where identity_id = $1 and command_key = $2 and answer is null",
-            identity.uuid(),
-            key.as_str()
-        )
-        .execute(executor)
-        .await?;
-    } else {
-        sqlx::query!(
-            "update order_commands set running_until_ms = 0
-             where identity_id = $1 and command_key = $2 and answer is null",
-            identity.uuid(),
-            key.as_str()
-        )
-        .execute(executor)
-        .await?;
-    }
+    sqlx::query!(
+        "update order_commands set running_until_ms = 0
+         where identity_id = $1 and command_key = $2 and answer is null",
+        identity.uuid(),
+        key.as_str()
+    )
+    .execute(executor)
+    .await?;
     Ok(())
 }
 

@@ -1,0 +1,323 @@
+//! One step of an order: lock its row, ask [`next`], change what the step changes (seats, stock, tickets, attempt), write
+//! what the world must be told, commit. Every mover of orders comes through here; a step that does not fit the present
+//! state changes nothing and says where the order stands.
+
+use super::order::{OrderEvent, OrderState, SeatEffect, next, seats_after};
+use super::{Inner, ticket};
+use crate::store::constraint::{broken, is_lost_race};
+use crate::store::order::OrderRow;
+use crate::store::outbox::Errand;
+use crate::store::payment_attempt::{Attempt, AttemptEnd};
+use crate::store::{StoreError, area_stock, epoch, identity_use, order, outbox, payment_attempt, taken_seat};
+use seatwire_proto::id::OrderId;
+use seatwire_proto::seat::SeatIndex;
+use seatwire_proto::server::Action;
+use sqlx::{Acquire, PgConnection};
+use std::time::Duration;
+
+/// Times a transaction that lost a race is begun anew.
+const MAX_RACES: usize = 4;
+/// A buyer who was declined has at least this long to try another card.
+const PAY_AGAIN: Duration = Duration::from_secs(60);
+/// A provider that was asked to cancel is asked again after this.
+const CANCEL_AGAIN: Duration = Duration::from_secs(5);
+/// Behind the provider's own time limit: when a purchase that says nothing is given up for dead.
+const GRACE: Duration = Duration::from_secs(10);
+/// An approval is usually a matter of seconds, and the buyer is back before the provider tells.
+const ACTION_CHECK: Duration = Duration::from_secs(2);
+/// A released order is asked about once a minute: nobody waits for it.
+const RELEASED_CHECK: Duration = Duration::from_secs(60);
+/// First look at something that just became unclear.
+const FIRST_CHECK: Duration = Duration::from_secs(1);
+
+/// What happened, with what must be remembered of it.
+#[derive(Debug, Clone, PartialEq)]
+pub(super) enum News<'a> {
+    /// The provider knows the order by this name.
+    IntentCreated(&'a str),
+    /// Paying could not begin; the buyer may try again.
+    IntentFailed(&'a str),
+    /// The provider is about to be asked for money.
+    AttemptStarted(&'a str),
+    /// The provider has the money.
+    Succeeded {
+        /// By this charge.
+        charge: Option<&'a str>,
+    },
+    /// The provider says no.
+    Declined {
+        /// Why.
+        reason: &'a str,
+        /// By this failed charge.
+        charge: Option<&'a str>,
+    },
+    /// The buyer must do this.
+    ActionNeeded(Action),
+    /// Everything that carries nothing but itself.
+    Plain(OrderEvent),
+}
+
+impl News<'_> {
+    const fn event(&self) -> OrderEvent {
+        match self {
+            Self::IntentCreated(_) => OrderEvent::IntentCreated,
+            Self::IntentFailed(_) => OrderEvent::IntentFailed,
+            Self::AttemptStarted(_) => OrderEvent::AttemptStarted,
+            Self::Succeeded { .. } => OrderEvent::Succeeded,
+            Self::Declined { .. } => OrderEvent::Declined,
+            Self::ActionNeeded(_) => OrderEvent::ActionNeeded,
+            Self::Plain(event) => *event,
+        }
+    }
+}
+
+/// What came of a step.
+#[derive(Debug, Clone, PartialEq)]
+pub(super) enum Stepped {
+    /// The order moved and stands so now.
+    Moved(Box<OrderRow>),
+    /// It did not fit: the order stands so.
+    Stays(Box<OrderRow>),
+}
+
+impl Inner {
+    /// Does one step after the other in one transaction. The first that does not fit ends it, with nothing changed.
+    pub(super) async fn step(&self, id: OrderId, news: &[News<'_>]) -> Result<Stepped, StoreError> {
+        let mut races = 0;
+        loop {
+            match self.step_once(id, news).await {
+                Err(error) if is_lost_race(&error) && races < MAX_RACES => races += 1,
+                done => return done,
+            }
+        }
+    }
+
+    async fn step_once(&self, id: OrderId, news: &[News<'_>]) -> Result<Stepped, StoreError> {
+        let mut transaction = self.store.pool().begin().await?;
+        let before =
+            order::lock(&mut transaction, id).await?.ok_or_else(|| StoreError::Malformed(format!("no order {id}")))?;
+        let mut row = before.clone();
+        for news in news {
+            let Some(to) = next(row.state, news.event()) else {
+                transaction.rollback().await?;
+                return Ok(Stepped::Stays(Box::new(before)));
+            };
+            self.apply(&mut transaction, &mut row, news, to).await?;
+        }
+        if !order::save(&mut *transaction, &row, before.state).await? {
+            return Err(StoreError::Malformed(format!("order {id} moved under its lock")));
+        }
+        if let Some(errand) = errand(&before, &row) {
+            outbox::insert(&mut *transaction, row.event, row.id, errand, self.clock.now_ms()).await?;
+        }
+        transaction.commit().await?;
+        tracing::debug!(order = %id, from = before.state.as_str(), to = row.state.as_str(), "order moved");
+        self.relay_nudge.notify_one();
+        Ok(Stepped::Moved(Box::new(row)))
+    }
+
+    async fn apply(
+        &self,
+        transaction: &mut PgConnection,
+        row: &mut OrderRow,
+        news: &News<'_>,
+        to: OrderState,
+    ) -> Result<(), StoreError> {
+        let now_ms = self.clock.now_ms();
+        match news {
+            News::IntentCreated(intent) => row.intent = Some((*intent).to_owned()),
+            News::IntentFailed(reason) => row.decline_reason = Some((*reason).to_owned()),
+            News::AttemptStarted(method) => {
+                row.attempts_n += 1;
+                row.decline_reason = None;
+                let attempt = Attempt {
+                    order: row.id,
+                    attempt_n: row.attempts_n,
+                    event: row.event,
+                    provider: row.provider.clone(),
+                    idempotency_key: attempt_key(row),
+                    method: (*method).to_owned(),
+                    amount_minor: row.total_minor,
+                };
+                payment_attempt::insert(&mut *transaction, &attempt, now_ms).await?;
+            }
+            News::Succeeded { charge } => {
+                row.captured_minor = row.total_minor;
+                payment_attempt::end_open(&mut *transaction, row.id, AttemptEnd::Succeeded, *charge, now_ms).await?;
+            }
+            News::Declined { reason, charge } => {
+                row.decline_reason = Some((*reason).to_owned());
+                let end = AttemptEnd::Declined(reason);
+                payment_attempt::end_open(&mut *transaction, row.id, end, *charge, now_ms).await?;
+            }
+            News::ActionNeeded(action) => row.action = Some(action.clone()),
+            News::Plain(OrderEvent::CancelConfirmed) => {
+                payment_attempt::end_open(&mut *transaction, row.id, AttemptEnd::Cancelled, None, now_ms).await?;
+            }
+            News::Plain(OrderEvent::RefundedInFull) => {
+                row.refunded_minor = row.captured_minor;
+                row.refunding_minor = 0;
+            }
+            News::Plain(_) => {}
+        }
+        match seats_after(row.state, to) {
+            SeatEffect::Keep => self.enter(row, to, now_ms),
+            SeatEffect::Free => {
+                free(transaction, row).await?;
+                self.enter(row, to, now_ms);
+            }
+            SeatEffect::Sell => {
+                let seats_n = taken_seat::sell(&mut *transaction, row.event, row.id).await?;
+                if seats_n != seats(row).len() as u64 {
+                    return Err(StoreError::Malformed(format!("order {} has {seats_n} reserved seats", row.id)));
+                }
+                for (area, quantity) in areas(row) {
+                    area_stock::sell(&mut *transaction, row.event, area, quantity).await?;
+                }
+                self.enter(row, to, now_ms);
+                ticket::issue(transaction, row, now_ms).await?;
+                self.enter(row, OrderState::Fulfilled, now_ms);
+            }
+        }
+        if row.state == OrderState::LateSuccess {
+            self.settle_late(transaction, row, now_ms).await?;
+        }
+        Ok(())
+    }
+
+    /// Charged after the seats were given back: take them again, all or none, or the money goes back.
+    async fn settle_late(
+        &self,
+        transaction: &mut PgConnection,
+        row: &mut OrderRow,
+        now_ms: u64,
+    ) -> Result<(), StoreError> {
+        let limits = self.limits_of(row).await?;
+        epoch::lock_shared(&mut *transaction, row.event).await?;
+        row.epoch = epoch::current(&mut *transaction, row.event).await?.unwrap_or(row.epoch);
+        let mut attempt = transaction.begin().await?;
+        match reserve(&mut attempt, row, &limits).await {
+            Ok(()) => {
+                taken_seat::sell(&mut *attempt, row.event, row.id).await?;
+                for (area, quantity) in areas(row) {
+                    area_stock::sell(&mut *attempt, row.event, area, quantity).await?;
+                }
+                ticket::issue(&mut attempt, row, now_ms).await?;
+                attempt.commit().await?;
+                self.enter(row, OrderState::Paid, now_ms);
+                self.enter(row, OrderState::Fulfilled, now_ms);
+            }
+            Err(error) if broken(&error).is_some() => {
+                attempt.rollback().await?;
+                tracing::warn!(order = %row.id, "charged late and the seats are gone: the money goes back");
+                self.enter(row, OrderState::RefundDue, now_ms);
+            }
+            Err(error) => return Err(error),
+        }
+        Ok(())
+    }
+
+    /// Enters a state: since when, and when to look at it again.
+    pub(super) fn enter(&self, row: &mut OrderRow, to: OrderState, now_ms: u64) {
+        use OrderState as S;
+        let after = |wait: Duration| Some(now_ms + wait.as_millis() as u64);
+        row.state = to;
+        row.state_since_ms = now_ms;
+        row.checks_n = 0;
+        if to != S::ActionRequired {
+            row.action = None;
+        }
+        if to == S::Payable {
+            row.lock_until_ms = row.lock_until_ms.max(now_ms + PAY_AGAIN.as_millis() as u64);
+        }
+        row.unknown_since_ms = match to {
+            S::PaymentUnknown | S::Cancelling | S::ReleasedUnresolved => row.unknown_since_ms.or(Some(now_ms)),
+            _ => None,
+        };
+        row.check_at_ms = match to {
+            S::Creating | S::Confirming => after(self.config.payment_timeout + GRACE),
+            S::Payable => Some(row.lock_until_ms),
+            S::ActionRequired => after(ACTION_CHECK),
+            S::Processing | S::PaymentUnknown => after(FIRST_CHECK),
+            S::Cancelling => after(CANCEL_AGAIN),
+            S::ReleasedUnresolved => after(RELEASED_CHECK),
+            S::RefundDue => Some(now_ms),
+            S::RefundSubmitted | S::RefundPending => after(CANCEL_AGAIN),
+            S::LateSuccess
+            | S::Paid
+            | S::Fulfilled
+            | S::RefundFailed
+            | S::PartiallyRefunded
+            | S::Refunded
+            | S::Disputed
+            | S::Cancelled => None,
+        };
+    }
+}
+
+/// What the bounds of a reservation are: the identity's limit and the capacities of the order's areas.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct Limits {
+    pub(super) seats_per_identity: u32,
+    pub(super) capacities: Vec<u32>,
+}
+
+/// Reserves everything in an order, in one order of tables and seats, so that two orders cannot deadlock.
+pub(super) async fn reserve(transaction: &mut PgConnection, row: &OrderRow, limits: &Limits) -> Result<(), StoreError> {
+    let seats = seats(row);
+    if !seats.is_empty() {
+        taken_seat::reserve(&mut *transaction, row.event, row.id, row.identity, row.epoch, &seats).await?;
+    }
+    for (area, quantity) in areas(row) {
+        let capacity = limits.capacities.get(area.position()).copied().unwrap_or(0);
+        area_stock::reserve(&mut *transaction, row.event, area, capacity, quantity).await?;
+    }
+    identity_use::add(transaction, row.event, row.identity, row.seats_n, limits.seats_per_identity).await
+}
+
+async fn free(transaction: &mut PgConnection, row: &OrderRow) -> Result<(), StoreError> {
+    let seats = seats(row);
+    if !seats.is_empty() {
+        taken_seat::free(&mut *transaction, row.event, row.id, &seats).await?;
+    }
+    for (area, quantity) in areas(row) {
+        area_stock::free(&mut *transaction, row.event, area, quantity, false).await?;
+    }
+    identity_use::subtract(transaction, row.event, row.identity, row.seats_n).await
+}
+
+/// The fence against a rebuild that ran meanwhile: the epoch must be the one the hold was locked in.
+pub(super) async fn is_in_epoch(transaction: &mut PgConnection, row: &OrderRow) -> Result<bool, StoreError> {
+    epoch::lock_shared(transaction, row.event).await?;
+    Ok(epoch::current(transaction, row.event).await? == Some(row.epoch))
+}
+
+/// The key an attempt is asked by.
+pub(super) fn attempt_key(row: &OrderRow) -> String {
+    format!("{}:confirm:{}", row.id, row.attempts_n)
+}
+
+pub(super) fn seats(row: &OrderRow) -> Vec<SeatIndex> {
+    row.lines.iter().filter_map(|line| line.seat).collect()
+}
+
+/// Areas in their order, so that rows are locked in one order.
+pub(super) fn areas(row: &OrderRow) -> Vec<(seatwire_proto::seat::AreaIndex, u32)> {
+    let mut areas: Vec<_> = row.lines.iter().filter_map(|line| Some((line.area?, line.quantity))).collect();
+    areas.sort_unstable();
+    areas
+}
+
+/// What the world must be told of a step.
+fn errand(before: &OrderRow, after: &OrderRow) -> Option<Errand> {
+    let is_sold = after.state == OrderState::Fulfilled && before.state != OrderState::Fulfilled;
+    if is_sold {
+        return Some(Errand::Sell);
+    }
+    if seats_after(before.state, after.state) == SeatEffect::Free {
+        return Some(Errand::Free);
+    }
+    let seen =
+        |row: &OrderRow| (row.state.public(row.decline_reason.is_some()), row.refunded_minor, row.action.clone());
+    (seen(before) != seen(after)).then_some(Errand::Update)
+}

@@ -1,0 +1,64 @@
+//! Tickets of an order: one a seat, one a place of an area, each with a code nobody can guess.
+
+use crate::store::StoreError;
+use crate::store::order::OrderRow;
+use crate::store::ticket::{self, NewTicket};
+use seatwire_proto::id::TicketId;
+use sqlx::PgConnection;
+
+/// Letters of codes and references: no 0, 1, I, L, O, U, so that they survive handwriting and reading aloud.
+const LETTERS: &[u8; 30] = b"23456789ABCDEFGHJKMNPQRSTVWXYZ";
+/// 28 letters of 30 are 137 bits.
+const CODE_LEN: usize = 28;
+/// 8 letters of 30 are 39 bits: a name for people, not a secret.
+const REFERENCE_LEN: usize = 8;
+/// As long as a code; opens an order's page.
+const SECRET_LEN: usize = 28;
+
+fn letters(length: usize) -> String {
+    // The thread's generator is seeded by the system and is a cryptographic one.
+    (0..length).map(|_| char::from(LETTERS[rand::random_range(0..LETTERS.len())])).collect()
+}
+
+/// A new reference; the database refuses one that is in use.
+pub(super) fn draw_reference() -> String {
+    letters(REFERENCE_LEN)
+}
+
+/// A new secret for `pay_url`.
+pub(super) fn draw_secret() -> String {
+    letters(SECRET_LEN)
+}
+
+/// Issues the tickets of a sold order.
+pub(super) async fn issue(transaction: &mut PgConnection, row: &OrderRow, now_ms: u64) -> Result<(), StoreError> {
+    let tickets: Vec<NewTicket> = row
+        .lines
+        .iter()
+        .enumerate()
+        .flat_map(|(line_n, line)| {
+            (0..line.quantity).map(move |_| NewTicket {
+                id: TicketId::generate(),
+                line_n: line_n as u32,
+                seat: line.seat,
+                area: line.area,
+                code: letters(CODE_LEN),
+            })
+        })
+        .collect();
+    ticket::insert(transaction, row.event, row.id, row.identity, &tickets, now_ms).await
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn codes_are_long_plain_and_new_each_time() {
+        let codes: std::collections::HashSet<String> = (0..1_000).map(|_| letters(CODE_LEN)).collect();
+        assert_eq!(codes.len(), 1_000);
+        assert!(codes.iter().all(|code| code.len() == CODE_LEN && !code.contains(['0', '1', 'O', 'I', 'L', 'U'])));
+        assert!((LETTERS.len() as f64).log2() * CODE_LEN as f64 > 128.0);
+        assert!((LETTERS.len() as f64).log2() * SECRET_LEN as f64 > 128.0);
+    }
+}
