@@ -1,6 +1,8 @@
 //! All rooms, built and wired once. Doors take an `App`; rooms take only what they use.
 
 use crate::catalogue::Catalogue;
+use crate::checkout::payment::stripe::Provider;
+use crate::checkout::{Checkout, CheckoutParts};
 use crate::clock::Clock;
 use crate::config::Config;
 use crate::identity::Identities;
@@ -32,6 +34,8 @@ pub struct App {
     pub inventory: Inventory,
     /// What everyone sees.
     pub seatmap: SeatMap,
+    /// The till.
+    pub checkout: Checkout,
     /// Pushes to identities, events and all.
     pub sender: Sender,
     /// Tokens.
@@ -68,6 +72,17 @@ impl App {
         let catalogue = Catalogue::new(store.clone(), clock.clone());
         let inventory =
             Inventory::connect(&config.inventory, &addresses.redis_url, store.clone(), Arc::clone(&metrics)).await?;
+        let payment_key = config.checkout.payment_key.clone();
+        let checkout = Checkout::new(CheckoutParts {
+            config: config.checkout.clone(),
+            public_url: config.public_url(),
+            provider_name: if config.checkout.payment_url.is_some() { "stripe" } else { "paysim" }.to_owned(),
+            provider: Provider::new(&addresses.payment_url, payment_key, config.checkout.payment_timeout)?,
+            clock: clock.clone(),
+            store: store.clone(),
+            catalogue: catalogue.clone(),
+            inventory: inventory.clone(),
+        });
         let sender = Sender::connect(&addresses.redis_url, Arc::clone(&metrics)).await?;
         let feed = Feed::connect(&addresses.redis_url).await?;
         let source = Arc::new(inventory.clone());
@@ -82,6 +97,7 @@ impl App {
             catalogue,
             inventory,
             seatmap,
+            checkout,
             sender,
             shutdown,
         }))

@@ -2,11 +2,15 @@
 //! Doors come in with who asks and what; `inventory`, `checkout` and `catalogue` stand behind. What needs the state of a
 //! socket (hello, ping, subscribe, unsubscribe, resync) is answered by `socket::session` with the files of this room.
 
+mod cancel;
+mod checkout;
 mod counter;
 mod extend;
 pub(crate) mod hello;
 mod hold;
 mod hold_area;
+mod order;
+mod pay;
 pub(crate) mod ping;
 mod release;
 pub(crate) mod resync;
@@ -17,14 +21,15 @@ pub use hello::Basket;
 
 use crate::app::App;
 use crate::catalogue::EventFacts;
+use crate::checkout::{CheckoutAnswer, CheckoutError, OrderRequest};
 use crate::error;
 use crate::inventory::{Answer, Caller, HoldRecord};
 use crate::metrics::{CommandLabels, CommandOp};
 use futures_util::future::BoxFuture;
 use seatwire_proto::client::{ClientMessage, Command, IdempotencyKey, Position};
 use seatwire_proto::code::ErrorCode;
-use seatwire_proto::id::{EventId, HoldId, IdentityId};
-use seatwire_proto::server::{ErrorObject, Push, Reply};
+use seatwire_proto::id::{EventId, HoldId, IdentityId, OrderId};
+use seatwire_proto::server::{ErrorObject, OrderReply, Push, Reply};
 use serde::Serialize;
 use std::sync::Arc;
 use std::time::Instant;
@@ -85,6 +90,12 @@ impl Asked {
         self.who.ok_or_else(|| error::refuse(ErrorCode::Unauthorized))
     }
 
+    /// A command about an order of the identity.
+    fn order_request(&self, order: OrderId) -> Result<OrderRequest, ErrorObject> {
+        let key = self.key.clone().ok_or_else(|| error::refuse(ErrorCode::BadField))?;
+        Ok(OrderRequest { identity: self.identity()?, key, fingerprint: self.fingerprint, order })
+    }
+
     fn caller(&self, event: Arc<EventFacts>) -> Result<Caller, ErrorObject> {
         Ok(Caller { event, identity: self.identity()?, key: self.key.clone(), fingerprint: self.fingerprint })
     }
@@ -123,11 +134,11 @@ async fn answer(app: &App, asked: &Asked, command: &Command) -> Result<Answered,
         Command::HoldArea(body) => hold_area::run(app, asked, command, body).await,
         Command::Extend(body) => extend::run(app, asked, body).await,
         Command::Release(body) => release::run(app, asked, command, body).await,
-        Command::Checkout(_)
-        | Command::Pay(_)
-        | Command::Cancel(_)
-        | Command::Order(_)
-        | Command::HoldBest(_)
+        Command::Checkout(body) => checkout::run(app, asked, command, body).await,
+        Command::Pay(body) => pay::run(app, asked, command, body).await,
+        Command::Cancel(body) => cancel::run(app, asked, body).await,
+        Command::Order(body) => order::run(app, asked, body).await,
+        Command::HoldBest(_)
         | Command::Unlock(_)
         | Command::Admit(_)
         | Command::WaitlistJoin(_)
@@ -139,6 +150,17 @@ async fn answer(app: &App, asked: &Asked, command: &Command) -> Result<Answered,
             Err(error::refuse(ErrorCode::UnknownOp))
         }
     }
+}
+
+/// An answer of the till.
+fn settled(answer: Result<CheckoutAnswer, CheckoutError>) -> Result<Answered, ErrorObject> {
+    let answer = answer.map_err(|error| error::checkout(&error))?;
+    let mut answered = match answer.outcome {
+        Ok(order) => Answered::ok(&OrderReply { order }),
+        Err(refusal) => Answered::from(error::checkout_refusal(&refusal)),
+    };
+    answered.is_replayed = answer.is_replayed;
+    Ok(answered)
 }
 
 /// The event by its id.

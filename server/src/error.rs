@@ -2,6 +2,7 @@
 //! doors in front know nothing of Redis or SQL.
 
 use crate::catalogue::EventFacts;
+use crate::checkout::{CheckoutError, CheckoutRefusal};
 use crate::identity::TokenError;
 use crate::inventory::{InventoryError, Refusal};
 use crate::store::StoreError;
@@ -67,6 +68,47 @@ pub fn inventory(error: &InventoryError) -> ErrorObject {
         InventoryError::TimeoutUnknown => refuse(ErrorCode::TimeoutUnknown),
         InventoryError::Overloaded(_) => refuse(ErrorCode::Overloaded).with_retry_after_ms(OVERLOADED_RETRY_MS),
         InventoryError::Malformed(_) => internal(error),
+    }
+}
+
+/// The till could not answer.
+#[must_use]
+pub fn checkout(error: &CheckoutError) -> ErrorObject {
+    match error {
+        CheckoutError::Store(error) => store(error),
+        CheckoutError::Inventory(error) => inventory(error),
+        CheckoutError::TimeoutUnknown => refuse(ErrorCode::TimeoutUnknown),
+        CheckoutError::Internal(_) | CheckoutError::Interrupted(_) => internal(error),
+    }
+}
+
+/// A refusal of the till, with the data its code promises.
+#[must_use]
+pub fn checkout_refusal(refusal: &CheckoutRefusal) -> ErrorObject {
+    use CheckoutRefusal as R;
+    match refusal {
+        R::HoldNotFound => refuse(ErrorCode::HoldNotFound),
+        R::HoldExpired => refuse(ErrorCode::HoldExpired),
+        R::HoldLocked { order } => refuse(ErrorCode::HoldLocked).with_data(json!({"order": order})),
+        R::NotOnSale { on_sale_ms } => refuse(ErrorCode::NotOnSale).with_data(json!({"on_sale_ms": on_sale_ms})),
+        R::PriceChanged { total_minor } => {
+            refuse(ErrorCode::PriceChanged).with_data(json!({"total_minor": total_minor}))
+        }
+        R::SeatTaken { seats } => {
+            let alternatives: [Vec<u32>; 0] = [];
+            refuse(ErrorCode::SeatTaken).with_data(json!({"seats": seats, "alternatives": alternatives}))
+        }
+        R::AreaFull { remaining } => refuse(ErrorCode::AreaFull).with_data(json!({"remaining": remaining})),
+        R::LimitExceeded { limit, used } => {
+            refuse(ErrorCode::LimitExceeded).with_data(json!({"limit": limit, "used": used}))
+        }
+        R::OrderNotFound => refuse(ErrorCode::OrderNotFound),
+        R::AlreadyPaid => refuse(ErrorCode::AlreadyPaid),
+        R::PaymentOpen => refuse(ErrorCode::PaymentOpen),
+        R::PayRefused => refuse(ErrorCode::PayRefused),
+        R::CancelRefused => refuse(ErrorCode::CancelRefused),
+        R::KeyReused => refuse(ErrorCode::KeyReused),
+        R::KeyInUse => refuse(ErrorCode::KeyInUse),
     }
 }
 

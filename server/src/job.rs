@@ -2,17 +2,36 @@
 //! side by side until the node stops. A run that fails is logged and tried again at its next time.
 
 mod expire_holds;
+mod reconcile_payments;
+mod relay_outbox;
 
 use crate::app::App;
 use crate::shutdown::Phase;
 use std::future::Future;
 use std::sync::Arc;
 use std::time::Duration;
+use tokio::sync::Notify;
+
+/// Between two looks at the outbox when nobody nudges: finds what a node that died left behind.
+const RELAY_PAUSE: Duration = Duration::from_millis(250);
+
+/// What one run of a nudged job came to.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+struct Round {
+    /// There may be more to do at once.
+    is_full: bool,
+}
 
 /// Runs every job until the node stops.
 pub async fn run(app: Arc<App>) {
     let sweep = app.config.inventory.sweep_interval;
-    every(&app, "expire_holds", sweep, || expire_holds::run(&app)).await;
+    let reconcile = app.config.checkout.reconcile_interval;
+    let (relay_nudge, check_nudge) = (app.checkout.relay_nudge(), app.checkout.check_nudge());
+    tokio::join!(
+        every(&app, "expire_holds", sweep, || expire_holds::run(&app)),
+        nudged(&app, "relay_outbox", RELAY_PAUSE, &relay_nudge, || relay_outbox::run(&app)),
+        nudged(&app, "reconcile_payments", reconcile, &check_nudge, || reconcile_payments::run(&app)),
+    );
 }
 
 /// Runs `job` again and again with `pause` between two runs, a tenth more or less, so that nodes do not march in step.
@@ -30,6 +49,34 @@ where
         tokio::select! {
             () = &mut stopping => return,
             () = tokio::time::sleep(pause) => {}
+        }
+    }
+}
+
+/// As [`every`], but also at once when nudged, and again at once while there is more to do.
+async fn nudged<F>(app: &App, name: &'static str, pause: Duration, nudge: &Notify, job: impl Fn() -> F)
+where
+    F: Future<Output = anyhow::Result<Round>>,
+{
+    let stopping = app.shutdown.reached(Phase::Stopping);
+    tokio::pin!(stopping);
+    loop {
+        let is_full = match job().await {
+            Ok(round) => round.is_full,
+            Err(error) => {
+                tracing::warn!(job = name, error = %format!("{error:#}"), "a job failed; it runs again");
+                // A nudge must not turn an outage into a busy loop.
+                tokio::time::sleep(pause).await;
+                false
+            }
+        };
+        if is_full {
+            continue;
+        }
+        tokio::select! {
+            () = &mut stopping => return,
+            () = nudge.notified() => {}
+            () = tokio::time::sleep(pause.mul_f64(rand::random_range(0.9..1.1))) => {}
         }
     }
 }

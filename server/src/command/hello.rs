@@ -33,7 +33,8 @@ pub(super) async fn basket(app: &App, identity: IdentityId) -> Result<Basket, Er
         Ok(hold.map(|hold| hold.to_wire(event, app.inventory.now_ms())))
     });
     let holds = futures_util::future::try_join_all(looks).await.map_err(|error| error::inventory(&error))?;
-    Ok(Basket { holds: holds.into_iter().flatten().collect(), orders: Vec::new() })
+    let orders = app.checkout.open_orders(identity).await.map_err(|error| error::checkout(&error))?;
+    Ok(Basket { holds: holds.into_iter().flatten().collect(), orders })
 }
 
 /// Why nobody was identified.

@@ -133,7 +133,7 @@ pub struct DeadCheckout {
     pub order: OrderId,
     /// The hold it may have locked.
     pub hold: HoldId,
-    /// Its claim, for [`forget`].
+    /// Its claim, for [`take_over`].
     pub running_until_ms: i64,
 }
 
@@ -168,21 +168,39 @@ pub async fn list_dead(
         .collect())
 }
 
-/// Forgets a dead checkout unless somebody took it over meanwhile. False: it lives.
+/// Takes a dead checkout over until `until_ms`. False: somebody else did, or it lives.
 ///
 /// # Errors
 /// When Postgres cannot answer.
-pub async fn forget(executor: impl PgExecutor<'_>, dead: &DeadCheckout) -> Result<bool, StoreError> {
+pub async fn take_over(executor: impl PgExecutor<'_>, dead: &DeadCheckout, until_ms: u64) -> Result<bool, StoreError> {
     let done = sqlx::query!(
-        "delete from order_commands c where identity_id = $1 and command_key = $2 and answer is null
-             and running_until_ms = $3 and not exists (select 1 from orders o where o.order_id = c.order_id)",
+        "update order_commands c set running_until_ms = $4, run_id = $5
+         where identity_id = $1 and command_key = $2 and answer is null and running_until_ms = $3
+             and not exists (select 1 from orders o where o.order_id = c.order_id)",
         dead.identity.uuid(),
         dead.key,
-        dead.running_until_ms
+        dead.running_until_ms,
+        until_ms.cast_signed(),
+        Uuid::now_v7()
     )
     .execute(executor)
     .await?;
     Ok(done.rows_affected() == 1)
+}
+
+/// Forgets a checkout that was taken over and undone.
+///
+/// # Errors
+/// When Postgres cannot answer.
+pub async fn forget(executor: impl PgExecutor<'_>, dead: &DeadCheckout) -> Result<(), StoreError> {
+    sqlx::query!(
+        "delete from order_commands where identity_id = $1 and command_key = $2 and answer is null",
+        dead.identity.uuid(),
+        dead.key
+    )
+    .execute(executor)
+    .await?;
+    Ok(())
 }
 
 /// Forgets answers older than `before_ms`; at most `limit`.

@@ -1,0 +1,88 @@
+//! Tells the shelf and the buyers what the till decided: rows of the outbox, oldest first within an order, deleted once
+//! they are delivered. Nudged right after each commit, so that the map and the buyer know within milliseconds; Redis down
+//! means that rows wait.
+
+use super::Round;
+use crate::app::App;
+use crate::catalogue::EventFacts;
+use crate::inventory::Place;
+use crate::store::order::OrderRow;
+use crate::store::outbox::{Errand, OutboxRow};
+use crate::store::{order, outbox};
+use seatwire_proto::server::Push;
+use std::sync::Arc;
+use std::time::Duration;
+
+/// Rows of one round; a full round is followed by the next at once. Bounds how long their locks are held.
+const BATCH: u32 = 64;
+/// Wait after a failed delivery; doubles with each try.
+const FIRST_RETRY: Duration = Duration::from_millis(200);
+/// Longest such wait: how late the map may be after Redis is back.
+const MAX_RETRY: Duration = Duration::from_secs(2);
+
+pub(super) async fn run(app: &Arc<App>) -> anyhow::Result<Round> {
+    let mut transaction = app.store.pool().begin().await?;
+    let rows = outbox::take(&mut transaction, app.clock.now_ms(), BATCH).await?;
+    let deliveries = rows.iter().map(|row| async move {
+        let delivered = deliver(app, row).await;
+        if let Err(error) = &delivered {
+            tracing::warn!(order = %row.order, errand = ?row.errand, error = %format!("{error:#}"), "told later");
+        }
+        (row, delivered.is_ok())
+    });
+    let told = futures_util::future::join_all(deliveries).await;
+    let done: Vec<i64> = told.iter().filter(|(_, is_told)| *is_told).map(|(row, _)| row.id).collect();
+    outbox::delete(&mut *transaction, &done).await?;
+    for (row, _) in told.iter().filter(|(_, is_told)| !is_told) {
+        let wait = FIRST_RETRY.saturating_mul(1 << row.tries_n.min(8)).min(MAX_RETRY);
+        outbox::put_off(&mut *transaction, &[row.id], app.clock.now_ms() + wait.as_millis() as u64).await?;
+    }
+    transaction.commit().await?;
+    // Also after a short round: a later row of the same order may have become the oldest.
+    Ok(Round { is_full: !done.is_empty() })
+}
+
+async fn deliver(app: &App, row: &OutboxRow) -> anyhow::Result<()> {
+    let Some(order) = order::read(app.store.pool(), row.order).await? else { return Ok(()) };
+    let event = app.catalogue.event(row.event).await?;
+    if let Some(event) = &event {
+        match row.errand {
+            Errand::Sell => sell(app, event, &order).await?,
+            Errand::Free => free(app, event, &order).await?,
+            Errand::Update => {}
+        }
+    }
+    let view = app.checkout.view(&order).await?;
+    app.sender.to_identity(order.identity, &Push::OrderUpdate { order: view }).await;
+    Ok(())
+}
+
+async fn sell(app: &App, event: &Arc<EventFacts>, order: &OrderRow) -> anyhow::Result<()> {
+    let sold = app.inventory.sell(event, order.id, order.identity, &places(order)).await?.outcome;
+    let server_ms = app.inventory.now_ms();
+    let hold = sold.hold.as_ref().map(|hold| hold.to_wire(event, server_ms));
+    app.sender.to_identity(order.identity, &Push::HoldUpdate { id: order.hold, hold }).await;
+    for (identity, hold) in sold.revoked {
+        if let Some(hold) = hold {
+            let hold = hold.to_wire(event, server_ms);
+            let reason = "sold".to_owned();
+            app.sender.to_identity(identity, &Push::HoldRevoked { hold, reason }).await;
+        }
+    }
+    Ok(())
+}
+
+async fn free(app: &App, event: &Arc<EventFacts>, order: &OrderRow) -> anyhow::Result<()> {
+    app.inventory.free(event, order.id, order.identity, &places(order)).await?;
+    app.sender.to_identity(order.identity, &Push::HoldUpdate { id: order.hold, hold: None }).await;
+    Ok(())
+}
+
+fn places(order: &OrderRow) -> Vec<(Place, u32)> {
+    let of_line = |line: &seatwire_proto::server::Line| match (line.seat, line.area) {
+        (Some(seat), _) => Some((Place::Seat(seat), 1)),
+        (None, Some(area)) => Some((Place::Area(area), line.quantity)),
+        (None, None) => None,
+    };
+    order.lines.iter().filter_map(of_line).collect()
+}
