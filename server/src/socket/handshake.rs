@@ -240,6 +240,6 @@ mod tests {
             assert_ne!(refused, Refused::Origin, "{missing}");
         }
         assert!(matches!(check(&[], &Method::POST, &headers(&GOOD)), Err(Refused::NotAnUpgrade(_))));
-        assert_eq!(with(&[]).is_ok(), true);
+        assert!(with(&[]).is_ok());
     }
 }

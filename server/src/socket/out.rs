@@ -231,6 +231,7 @@ impl Out {
             }
             Err(error) if error.kind() == io::ErrorKind::WouldBlock => {
                 sub.is_stale |= !is_beacon;
+                sub.is_slow = true;
                 self.block(line);
                 Delivery::Skipped
             }

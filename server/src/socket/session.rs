@@ -230,7 +230,7 @@ fn admit<T: Transport>(transport: &Arc<T>, message: ClientMessage, read_ms: u64)
         return Step::Answer(Reply::error(Some(id), error));
     }
     if let (Greeting::Done, Command::Ping(body)) = (session.greeting, &message.command) {
-        return Step::Answer(ping::answer(id, &body, read_ms, door.clock.now_ms()));
+        return Step::Answer(ping::answer(id, body, read_ms, door.clock.now_ms()));
     }
     if is_hello && session.greeting == Greeting::Awaited {
         session.greeting = Greeting::Running;
@@ -304,6 +304,11 @@ impl From<Reply> for Answer {
 fn on_the_spot<T: Transport>(transport: &Arc<T>, message: &ClientMessage) -> Option<Answer> {
     let id = message.id;
     match &message.command {
+        Command::Hello(body) => {
+            let is_anonymous = body.token.is_none() && transport.session().lock().identity.is_none();
+            let reply = is_anonymous.then(|| welcome(transport, body, None, hello::Basket::default()))?;
+            Some(reply_of(id, Ok(reply)).into())
+        }
         Command::Ping(body) => {
             let now_ms = transport.door().clock.now_ms();
             Some(ping::answer(id, body, now_ms, now_ms).into())
@@ -398,10 +403,7 @@ async fn answer<T: Transport>(guard: Running<T>, message: ClientMessage) {
     let id = message.id;
     let answer = match &message.command {
         Command::Hello(body) => match greet(&transport, body).await {
-            Some(Ok(body)) => {
-                Reply::ok(id, &body).unwrap_or_else(|e| Reply::error(Some(id), error::internal(&e))).into()
-            }
-            Some(Err(error)) => Reply::error(Some(id), error).into(),
+            Some(result) => reply_of(id, result).into(),
             None => Answer::Written,
         },
         Command::Subscribe(body) => watch(&transport, id, body).await,
@@ -488,16 +490,27 @@ async fn greet<T: Transport>(transport: &Arc<T>, body: &client::Hello) -> Option
             return Some(Err(error));
         }
     };
-    let session_id = {
+    Some(Ok(welcome(transport, body, identity, basket)))
+}
+
+/// `hello` is answered: what waited behind it may run.
+fn welcome<T: Transport>(
+    transport: &Arc<T>,
+    body: &client::Hello,
+    identity: Option<IdentityId>,
+    basket: hello::Basket,
+) -> HelloReply {
+    let door = transport.door();
+    let session = {
         let mut session = transport.session().lock();
-        session.greeting = Greeting::Done;
-        if is_first || !body.accepts.is_empty() {
+        if session.greeting != Greeting::Done || !body.accepts.is_empty() {
             session.encoding = SnapshotEncoding::of(&body.accepts);
         }
+        session.greeting = Greeting::Done;
         session.id
     };
-    Some(Ok(HelloReply {
-        session: session_id,
+    HelloReply {
+        session,
         node: door.node,
         server_ms: door.clock.now_ms(),
         identity,
@@ -506,7 +519,15 @@ async fn greet<T: Transport>(transport: &Arc<T>, body: &client::Hello) -> Option
         max_command_bytes: client::MAX_COMMAND_BYTES,
         holds: basket.holds,
         orders: basket.orders,
-    }))
+    }
+}
+
+fn reply_of(id: u32, result: Result<HelloReply, ErrorObject>) -> Reply {
+    match result.map(|body| Reply::ok(id, &body)) {
+        Ok(Ok(reply)) => reply,
+        Ok(Err(failure)) => Reply::error(Some(id), error::internal(&failure)),
+        Err(error) => Reply::error(Some(id), error),
+    }
 }
 
 /// Makes pushes to the identity reach this session, and the oldest of too many sessions go.

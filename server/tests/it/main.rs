@@ -7,3 +7,4 @@ mod embedded;
 mod import;
 mod inventory;
 mod paysim;
+mod socket;
