@@ -1,4 +1,5 @@
 //! Every language is complete: each key, each code of the protocol, each function with the same parameters.
+import { readFileSync } from "node:fs";
 import { describe, expect, it } from "vitest";
 import { CODES } from "../src/proto/codes";
 import { de } from "../src/ui/texts_de";
@@ -36,4 +37,13 @@ describe.each(Object.entries(languages))("texts in %s", (_, texts) => {
 it("German is not English left standing", () => {
   const same = Object.keys(en.errors).filter((code) => de.errors[code as "internal"] === en.errors[code as "internal"]);
   expect(same).toEqual([]);
+});
+
+it("codes and numbers are those of the protocol's vectors", () => {
+  const { replies } = JSON.parse(readFileSync(new URL("../../proto/vectors/messages.json", import.meta.url), "utf8"));
+  const told = replies
+    .filter((reply: { type: string }) => reply.type === "error")
+    .map((reply: { text: string }) => JSON.parse(reply.text).error)
+    .map(({ code, number }: { code: string; number: number }) => [code, number]);
+  expect(Object.fromEntries(told)).toEqual(CODES);
 });

@@ -60,8 +60,8 @@ function drawFitted(
   colour: string,
   weight: number,
 ): void {
+  if (textWidth(context, text, weight) * size > room) return;
   context.font = `${weight} ${size}px ${FONT}`;
-  if (context.measureText(text).width > room) return;
   context.fillStyle = colour;
   context.fillText(text, at[0] * camera.scale + camera.x, at[1] * camera.scale + camera.y);
 }
@@ -88,38 +88,82 @@ function drawRegionName(
   if (width < 14 || height < 10) return false;
 
   const lines = [region.price, count(region.left)].filter(Boolean);
+  const fit = fitOf(context, region, camera, lines);
+  if (!fit) return false;
+  const { size, full } = fit;
+  const small = smallerThan(size);
+  const tall = size + (full ? lines.length * (small + 4) : 0);
+  const top = py - tall / 2 + size / 2;
+  context.font = `650 ${size}px ${FONT}`;
+  context.fillStyle = palette.text;
+  context.fillText(region.name, px, top);
+  if (!full) return true;
+  context.font = `450 ${small}px ${FONT}`;
+  context.fillStyle = palette.mutedText;
+  lines.forEach((line, i) => {
+    context.fillText(line, px, top + size / 2 + 3 + small / 2 + i * (small + 4));
+  });
+  return true;
+}
+
+/** The size at which a region's lettering fits, and whether price and count do as well. */
+interface Fit {
+  size: number;
+  full: boolean;
+}
+
+/** Fits are tried at every zoom but not at every frame: panning and live counts of the same length keep them. */
+const fits = new WeakMap<Region, { scale: number; chars: number; fit: Fit | null }>();
+
+function fitOf(context: CanvasRenderingContext2D, region: Region, camera: Camera, lines: string[]): Fit | null {
+  const chars = lines.reduce((sum, line) => sum + line.length, 0);
+  const known = fits.get(region);
+  if (known?.scale === camera.scale && known.chars === chars) return known.fit;
+  const fit = findFit(context, region, camera.scale, lines);
+  fits.set(region, { scale: camera.scale, chars, fit });
+  return fit;
+}
+
+function findFit(context: CanvasRenderingContext2D, region: Region, scale: number, lines: string[]): Fit | null {
   for (const full of [true, false]) {
     for (const size of NAME_SIZES_PX) {
       if (full ? size < 11 : size > 13) continue;
-      const small = Math.max(10, size * 0.8);
-      context.font = `450 ${small}px ${FONT}`;
-      const below = full ? Math.max(...lines.map((line) => context.measureText(line).width)) : 0;
-      context.font = `650 ${size}px ${FONT}`;
-      const half = Math.max(below, context.measureText(region.name).width) / 2 + NAME_ROOM_PX;
+      const small = smallerThan(size);
+      const below = full ? Math.max(...lines.map((line) => textWidth(context, line, 450) * small)) : 0;
+      const half = Math.max(below, textWidth(context, region.name, 650) * size) / 2 + NAME_ROOM_PX;
       const tall = size + (full ? lines.length * (small + 4) : 0);
-      if (!fits(region, camera, px, py, half, tall / 2 + 1)) continue;
-      const top = py - tall / 2 + size / 2;
-      context.fillStyle = palette.text;
-      context.fillText(region.name, px, top);
-      if (!full) return true;
-      context.font = `450 ${small}px ${FONT}`;
-      context.fillStyle = palette.mutedText;
-      lines.forEach((line, i) => {
-        context.fillText(line, px, top + size / 2 + 3 + small / 2 + i * (small + 4));
-      });
-      return true;
+      if (holds(region, half / scale, (tall / 2 + 1) / scale)) return { size, full };
     }
   }
-  return false;
+  return null;
 }
 
-/** Whether a box on the screen lies inside the region: its corners and the middles of its sides do. */
-function fits(region: Region, camera: Camera, px: number, py: number, half: number, tall: number): boolean {
+function smallerThan(size: number): number {
+  return Math.max(10, size * 0.8);
+}
+
+const widths = new Map<string, number>();
+/** Texts measured are few (names, prices, counts); beyond this the oldest idea of them is thrown away whole. */
+const MOST_WIDTHS = 5_000;
+
+/** Width of a text at a size of one pixel: it grows in proportion, so each text is measured once. */
+function textWidth(context: CanvasRenderingContext2D, text: string, weight: number): number {
+  const key = `${weight} ${text}`;
+  let width = widths.get(key);
+  if (width === undefined) {
+    if (widths.size >= MOST_WIDTHS) widths.clear();
+    context.font = `${weight} 100px ${FONT}`;
+    width = context.measureText(text).width / 100;
+    widths.set(key, width);
+  }
+  return width;
+}
+
+/** Whether a box around the region's middle lies inside it: its corners and the middles of its sides do. */
+function holds(region: Region, half: number, tall: number): boolean {
+  const [x, y] = region.middle;
   for (const dx of [-half, 0, half]) {
-    for (const dy of [-tall, 0, tall]) {
-      if (!inside(region.points, (px + dx - camera.x) / camera.scale, (py + dy - camera.y) / camera.scale))
-        return false;
-    }
+    for (const dy of [-tall, 0, tall]) if (!inside(region.points, x + dx, y + dy)) return false;
   }
   return true;
 }
@@ -135,10 +179,7 @@ interface Plate {
 const PLATE_HALF_HEIGHT_PX = 20;
 
 function plate(context: CanvasRenderingContext2D, camera: Camera, name: string, words: string, at: Point): Plate {
-  context.font = `650 12px ${FONT}`;
-  const wide = context.measureText(name).width;
-  context.font = `450 11px ${FONT}`;
-  const half = Math.max(wide, context.measureText(words).width) / 2 + 10;
+  const half = Math.max(textWidth(context, name, 650) * 12, textWidth(context, words, 450) * 11) / 2 + 10;
   return { name, words, half, x: at[0] * camera.scale + camera.x, y: at[1] * camera.scale + camera.y };
 }
 
