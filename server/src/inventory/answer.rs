@@ -1,4 +1,4 @@
-//! What a script answered, read back into outcomes. The numbers are those at the head of `lua/prelude.lua`.
+//! What a script answered, read back into outcomes. The numbers are those at the head of `lua/head.lua`.
 
 use super::record::{Reader, decode_hold};
 use super::{HoldRecord, InventoryError, Refusal};

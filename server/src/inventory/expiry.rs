@@ -24,11 +24,11 @@ pub(super) async fn sweep(inner: &Arc<Inner>, event: &Arc<EventFacts>) -> Result
     };
     for _ in 0..MAX_CALLS_PER_SWEEP {
         let (_, reply) = call(inner, Verb::Expire, &head, &MAX_ENDED_PER_CALL.to_le_bytes()).await?;
-        swept.open_holds = reply.uint(1) as u32;
+        swept.open_holds = reply.int(1) as u32;
         swept.expired.extend(some(reply.bytes(2))?);
         swept.expiring.extend(some(reply.bytes(3))?);
         swept.expiring.extend(some(reply.bytes(4))?);
-        if reply.uint(0) == 1 {
+        if reply.int(0) == 1 {
             break;
         }
     }

@@ -1,6 +1,6 @@
 //! One change of an event's map as Redis publishes it: the scripts write it, `seatmap` reads it. States are absolute.
-//! Little-endian: epoch u32, seq u64, server_ms u64, count u16, (seat * 4 + state) u32 each, count u16, (area u32,
-//! remaining u32) each.
+//! Little-endian: epoch u32, seq u64, server_ms u64, count of seats u16, count of areas u16, (seat * 4 + state) u32 each,
+//! (area u32, remaining u32) each.
 
 use seatwire_proto::seat::{AreaIndex, SeatIndex, SeatState};
 
@@ -35,13 +35,13 @@ impl FeedMessage {
         let seq = u64::from_le_bytes(take(&mut rest)?);
         let server_ms = u64::from_le_bytes(take(&mut rest)?);
         let seats_n = usize::from(u16::from_le_bytes(take(&mut rest)?));
+        let areas_n = usize::from(u16::from_le_bytes(take(&mut rest)?));
         let mut seats = Vec::with_capacity(seats_n);
         for _ in 0..seats_n {
             let word = u32::from_le_bytes(take(&mut rest)?);
             let state = SeatState::from_u8((word & 3) as u8).ok_or(FeedError)?;
             seats.push((SeatIndex(word >> 2), state));
         }
-        let areas_n = usize::from(u16::from_le_bytes(take(&mut rest)?));
         let mut areas = Vec::with_capacity(areas_n);
         for _ in 0..areas_n {
             let area = AreaIndex(u32::from_le_bytes(take(&mut rest)?));
@@ -67,9 +67,8 @@ mod tests {
         bytes.extend(3u32.to_le_bytes());
         bytes.extend(9u64.to_le_bytes());
         bytes.extend(1_790_000_000_000u64.to_le_bytes());
-        bytes.extend(1u16.to_le_bytes());
+        bytes.extend([1, 0, 1, 0]);
         bytes.extend((5u32 * 4 + 2).to_le_bytes());
-        bytes.extend(1u16.to_le_bytes());
         bytes.extend([1, 0, 0, 0, 7, 0, 0, 0]);
         let message = FeedMessage::decode(&bytes).expect("whole");
         assert_eq!(message.seats, [(SeatIndex(5), SeatState::Sold)]);

@@ -7,14 +7,16 @@ use super::record::{Reader, encode_group};
 use super::script::Verb;
 use super::{Answer, Caller, HoldOutcome, Inner, InventoryError};
 use seatwire_proto::client::MAX_SEATS_PER_COMMAND;
-use seatwire_proto::seat::{AreaIndex, SeatIndex};
+use seatwire_proto::seat::{AreaIndex, SeatIndex, SeatState};
 use seatwire_proto::server::{PriceTier, SalesMode};
 use std::sync::Arc;
 
-/// The seats, each with its price as it is now: flags, price groups, seats. `None` for a seat the event does not have.
+/// The seats as `lua/hold.lua` wants them; `None` for a seat the event does not have.
 fn body(caller: &Caller, seats: &[SeatIndex]) -> Option<Vec<u8>> {
     let mut groups: Vec<(u8, &PriceTier)> = Vec::new();
     let mut lines = Vec::with_capacity(seats.len() * 5);
+    let mut words = Vec::with_capacity(seats.len() * 4);
+    let mut runs: Vec<(u32, u16)> = Vec::new();
     for &seat in seats {
         let (tier, price) = caller.event.seat_tier(seat)?;
         let group = groups.iter().position(|(known, _)| *known == tier).unwrap_or_else(|| {
@@ -23,13 +25,25 @@ fn body(caller: &Caller, seats: &[SeatIndex]) -> Option<Vec<u8>> {
         });
         lines.extend(seat.0.to_le_bytes());
         lines.push(group as u8);
+        words.extend((seat.0 << 2 | SeatState::Held as u32).to_le_bytes());
+        match runs.last_mut() {
+            Some((first, len)) if *first + u32::from(*len) == seat.0 => *len += 1,
+            _ => runs.push((seat.0, 1)),
+        }
     }
-    let mut body = Vec::with_capacity(2 + groups.len() * 15 + lines.len());
+    let mut body = Vec::with_capacity(6 + groups.len() * 15 + lines.len() + words.len() + runs.len() * 6);
     body.extend([0, groups.len() as u8]);
+    body.extend((seats.len() as u16).to_le_bytes());
+    body.extend((runs.len() as u16).to_le_bytes());
     for (tier, price) in groups {
         encode_group(&mut body, tier, price.price_minor, price.fee_minor);
     }
     body.extend(lines);
+    body.extend(words);
+    for (first, len) in runs {
+        body.extend(first.to_le_bytes());
+        body.extend(len.to_le_bytes());
+    }
     Some(body)
 }
 
@@ -94,7 +108,7 @@ async fn take(
         Ok(success) => {
             let mut extra = Reader(success.extra);
             let is_together = extra.uint(1)? == 1;
-            let added = answer::seats(&mut extra)?;
+            let added = answer::seats(&mut extra)?.into_iter().map(|word| SeatIndex(word.0 >> 2)).collect();
             let hold = success.hold.ok_or_else(|| InventoryError::Malformed("held without a hold".into()))?;
             Ok(HoldOutcome::Held { hold, added, is_together })
         }

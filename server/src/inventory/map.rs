@@ -7,6 +7,7 @@ use super::record::public_state;
 use super::script::{Verb, failure};
 use super::{Inner, InventoryError, MapState};
 use crate::catalogue::EventFacts;
+use fred::bytes::Bytes;
 use fred::interfaces::StreamsInterface;
 use fred::types::Value;
 use seatwire_proto::id::IdentityId;
@@ -44,7 +45,7 @@ pub(super) async fn changes_since(
         return Ok(None);
     }
     let key = Life { event: event.id, epoch }.key("c");
-    let entries: Vec<(String, HashMap<String, Value>)> = inner
+    let entries: Vec<(String, HashMap<Bytes, Value>)> = inner
         .scripts
         .client()?
         .xrange_values(key, format!("{}-0", seq + 1), "+", Some(MAX_CHANGES_READ))
@@ -54,7 +55,7 @@ pub(super) async fn changes_since(
     let mut changes = Vec::with_capacity(entries.len());
     for (_, fields) in entries {
         // Entries without a change of the map are for the journal.
-        let Some(bytes) = fields.get("f").and_then(Value::as_bytes) else { continue };
+        let Some(bytes) = fields.get(&b"f"[..]).and_then(Value::as_bytes) else { continue };
         let change = FeedMessage::decode(bytes).map_err(|error| InventoryError::Malformed(error.to_string()))?;
         if change.epoch != epoch || change.seq != next {
             return Ok(None);

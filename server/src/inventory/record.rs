@@ -1,4 +1,4 @@
-//! The bytes Redis keeps of an event, as the scripts write them (`lua/prelude.lua` is the other side): the meta, a hold,
+//! The bytes Redis keeps of an event, as the scripts write them (`lua/` is the other side): the meta, a hold,
 //! an identity's record. Only a rebuild writes them from here.
 
 use super::{HoldLine, HoldRecord, InventoryError, Place};
@@ -98,27 +98,28 @@ pub(super) fn decode_hold(identity: IdentityId, bytes: &[u8]) -> Result<Option<H
     let flags = reader.uint(1)? as u8;
     let id = HoldId::from_uuid(reader.uuid()?);
     let mut expires_ms = reader.uint(6)?;
+    let (groups_n, seats_n, areas_n) = (reader.uint(1)?, reader.uint(2)?, reader.uint(1)?);
     let mut locked_by = None;
     if flags & LOCKED != 0 {
         locked_by = Some(OrderId::from_uuid(reader.uuid()?));
         expires_ms = reader.uint(6)?;
     }
-    let mut groups = Vec::new();
-    for _ in 0..reader.uint(1)? {
+    let mut groups = Vec::with_capacity(groups_n as usize);
+    for _ in 0..groups_n {
         groups.push((reader.uint(1)? as u8, reader.uint(7)? as i64, reader.uint(7)? as i64));
     }
-    let mut lines = Vec::new();
+    let mut lines = Vec::with_capacity((seats_n + areas_n) as usize);
     let mut line = |place, group: u64, quantity| {
         let &(price_tier, price_minor, fee_minor) =
             groups.get(group as usize).ok_or_else(|| InventoryError::Malformed("a line without a price".into()))?;
         lines.push(HoldLine { place, quantity, price_tier, price_minor, fee_minor });
         Ok::<_, InventoryError>(())
     };
-    for _ in 0..reader.uint(2)? {
+    for _ in 0..seats_n {
         let seat = SeatIndex(reader.u32()?);
         line(Place::Seat(seat), reader.uint(1)?, 1)?;
     }
-    for _ in 0..reader.uint(1)? {
+    for _ in 0..areas_n {
         let area = AreaIndex(reader.u32()?);
         let group = reader.uint(1)?;
         line(Place::Area(area), group, reader.u32()?)?;

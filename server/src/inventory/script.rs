@@ -46,11 +46,24 @@ pub(super) enum Verb {
 
 /// Lets a verb that only gives back run while Redis is full.
 const ALLOW_OOM: &str = "#!lua flags=allow-oom\n";
-const PRELUDE: &str = include_str!("lua/prelude.lua");
+/// The verb frees places.
+const GIVES_BACK: &str = "gives_back = true\n";
+/// The verb also writes records of other identities.
+const TOUCHES_OTHERS: &str = "gives_back, others = true, {}\n";
+const HEAD: &str = include_str!("lua/head.lua");
 const TAKE: &str = include_str!("lua/take.lua");
-const DUE: &str = include_str!("lua/due.lua");
 const OWNED: &str = include_str!("lua/owned.lua");
 const ORDER: &str = include_str!("lua/order.lua");
+const SETTLE: &str = include_str!("lua/settle.lua");
+const GIVE_BACK: &str = include_str!("lua/give_back.lua");
+const OTHERS: &str = include_str!("lua/others.lua");
+const DUE: &str = include_str!("lua/due.lua");
+const BEGIN_WRITING: &str = include_str!("lua/begin_writing.lua");
+const FINISH_WRITING: &str = include_str!("lua/finish_writing.lua");
+const OWNED_WRITE: &str = include_str!("lua/owned_write.lua");
+const ORDER_WRITE: &str = include_str!("lua/order_write.lua");
+const TAIL: &str = include_str!("lua/tail.lua");
+const RETURN_DONE: &str = include_str!("lua/return_done.lua");
 
 impl Verb {
     const ALL: [Verb; 13] = [
@@ -72,17 +85,106 @@ impl Verb {
     /// Whether it runs while Redis is full, and its parts in order.
     const fn source(self) -> (bool, &'static [&'static str]) {
         match self {
-            Verb::Hold => (false, &[PRELUDE, TAKE, include_str!("lua/hold.lua")]),
-            Verb::HoldArea => (false, &[PRELUDE, DUE, TAKE, include_str!("lua/hold_area.lua")]),
-            Verb::Extend => (true, &[PRELUDE, OWNED, include_str!("lua/extend.lua")]),
-            Verb::Release => (true, &[PRELUDE, OWNED, include_str!("lua/release.lua")]),
-            Verb::Lock => (true, &[PRELUDE, OWNED, include_str!("lua/lock.lua")]),
-            Verb::Unlock => (true, &[PRELUDE, OWNED, include_str!("lua/unlock.lua")]),
-            Verb::Sell => (true, &[PRELUDE, ORDER, include_str!("lua/sell.lua")]),
-            Verb::Free => (true, &[PRELUDE, ORDER, include_str!("lua/free.lua")]),
-            Verb::Expire => (true, &[PRELUDE, DUE, include_str!("lua/expire.lua")]),
-            Verb::ReadMap => (true, &[PRELUDE, include_str!("lua/read_map.lua")]),
-            Verb::HoldRead => (true, &[PRELUDE, include_str!("lua/hold_read.lua")]),
+            Verb::Hold => (
+                false,
+                &[
+                    HEAD,
+                    TAKE,
+                    SETTLE,
+                    GIVE_BACK,
+                    include_str!("lua/hold.lua"),
+                    BEGIN_WRITING,
+                    include_str!("lua/hold_write.lua"),
+                    FINISH_WRITING,
+                    TAIL,
+                    RETURN_DONE,
+                ],
+            ),
+            Verb::HoldArea => (
+                false,
+                &[
+                    HEAD,
+                    TOUCHES_OTHERS,
+                    TAKE,
+                    SETTLE,
+                    GIVE_BACK,
+                    OTHERS,
+                    DUE,
+                    include_str!("lua/hold_area.lua"),
+                    BEGIN_WRITING,
+                    include_str!("lua/hold_area_write.lua"),
+                    FINISH_WRITING,
+                    TAIL,
+                    RETURN_DONE,
+                ],
+            ),
+            Verb::Extend => {
+                (true, &[HEAD, SETTLE, OWNED, include_str!("lua/extend.lua"), OWNED_WRITE, TAIL, RETURN_DONE])
+            }
+            Verb::Release => (
+                true,
+                &[
+                    HEAD,
+                    GIVES_BACK,
+                    SETTLE,
+                    GIVE_BACK,
+                    OWNED,
+                    include_str!("lua/release.lua"),
+                    OWNED_WRITE,
+                    TAIL,
+                    RETURN_DONE,
+                ],
+            ),
+            Verb::Lock => (true, &[HEAD, SETTLE, OWNED, include_str!("lua/lock.lua"), OWNED_WRITE, TAIL, RETURN_DONE]),
+            Verb::Unlock => {
+                (true, &[HEAD, SETTLE, OWNED, include_str!("lua/unlock.lua"), OWNED_WRITE, TAIL, RETURN_DONE])
+            }
+            Verb::Sell => (
+                true,
+                &[
+                    HEAD,
+                    TOUCHES_OTHERS,
+                    SETTLE,
+                    GIVE_BACK,
+                    OTHERS,
+                    ORDER,
+                    include_str!("lua/sell.lua"),
+                    ORDER_WRITE,
+                    TAIL,
+                    include_str!("lua/return_sold.lua"),
+                ],
+            ),
+            Verb::Free => (
+                true,
+                &[
+                    HEAD,
+                    TOUCHES_OTHERS,
+                    SETTLE,
+                    GIVE_BACK,
+                    OTHERS,
+                    ORDER,
+                    include_str!("lua/free.lua"),
+                    ORDER_WRITE,
+                    TAIL,
+                    RETURN_DONE,
+                ],
+            ),
+            Verb::Expire => (
+                true,
+                &[
+                    HEAD,
+                    TOUCHES_OTHERS,
+                    SETTLE,
+                    GIVE_BACK,
+                    OTHERS,
+                    DUE,
+                    include_str!("lua/expire.lua"),
+                    TAIL,
+                    include_str!("lua/return_swept.lua"),
+                ],
+            ),
+            Verb::ReadMap => (true, &[HEAD, include_str!("lua/read_map.lua")]),
+            Verb::HoldRead => (true, &[HEAD, include_str!("lua/hold_read.lua")]),
             Verb::Begin => (true, &[include_str!("lua/begin.lua")]),
             Verb::Open => (false, &[include_str!("lua/open.lua")]),
         }
@@ -128,8 +230,8 @@ impl Reply {
         self.rest.get(n).and_then(Value::as_bytes).unwrap_or_default()
     }
 
-    pub(super) fn uint(&self, n: usize) -> u64 {
-        self.rest.get(n).and_then(Value::as_u64).unwrap_or_default()
+    pub(super) fn int(&self, n: usize) -> i64 {
+        self.rest.get(n).and_then(Value::as_i64).unwrap_or_default()
     }
 }
 

@@ -1,47 +1,45 @@
 -- free: an order was cancelled or refunded in Postgres; these are all its seats and places that are free now, also those
 -- named before. Twice is once: each seat of an order is freed once, and only from its own buyer.
 -- Answers  done with the identity's hold. Publishes the seats as available or blocked.
-local h = locked_hold()
-if h then
+if is_locked then
   -- Cancelled before it was paid: the hold ends with it.
-  free_hold(who, h)
-  write_order(FREED)
-  return finish()
-end
-if known == 0 then
-  write_order(FREED)
-  return done(answer_with(DONE, ''))
-end
-local was_freed, n, more = {}, 0, {}
-for pos = 1, #freed_seats, 4 do was_freed[sub(freed_seats, pos, pos + 3)] = true end
-for pos = 19, seats_end, 4 do
-  local bytes = sub(ARGV[2], pos, pos + 3)
-  if not was_freed[bytes] then
-    local seat = unpack('<I4', bytes)
-    local owner = owner_of(seat)
-    if who.number ~= 0 and (owner == SOLD_TO + who.number or owner == RESERVED_BY + who.number) then free_seat(seat) end
-    more[#more + 1] = bytes
-    n = n + 1
+  local _, seat_lines, area_lines = parts_of(hold)
+  give_back(number, seat_lines, area_lines)
+  hold = ''
+  new_state = FREED
+elseif known == 0 then
+  new_state = FREED
+else
+  local was_freed, n = {}, 0
+  for at = 1, #freed_seats, 4 do was_freed[sub(freed_seats, at, at + 3)] = true end
+  for at = 19, seats_end, 4 do
+    local bytes = sub(body, at, at + 3)
+    if not was_freed[bytes] then
+      local seat = unpack('<I4', bytes)
+      local owner = unpack('<I4', call('GETRANGE', base .. 's', seat * 4, seat * 4 + 3))
+      if number ~= 0 and (owner == SOLD_TO + number or owner == RESERVED_BY + number) then free_seat(seat) end
+      freed_seats = freed_seats .. bytes
+      n = n + 1
+    end
   end
-end
-freed_seats = freed_seats .. concat(more)
-local freed = {}
-for pos = 1, #freed_areas, 8 do
-  local area, quantity = unpack('<I4I4', freed_areas, pos)
-  freed[area] = quantity
-end
-for pos = seats_end + 1, #ARGV[2], 8 do
-  local area, quantity = unpack('<I4I4', ARGV[2], pos)
-  local before = freed[area] or 0
-  if quantity > before then
-    set_remaining(area, remaining_of(area) + quantity - before)
-    n = n + quantity - before
+  local freed = {}
+  for at = 1, #freed_areas, 8 do
+    local area, quantity = unpack('<I4I4', freed_areas, at)
     freed[area] = quantity
   end
+  for at = seats_end + 1, #body, 8 do
+    local area, quantity = unpack('<I4I4', body, at)
+    local before = freed[area] or 0
+    if quantity > before then
+      change_area(area, quantity - before)
+      n = n + quantity - before
+      freed[area] = quantity
+    end
+  end
+  freed_areas = ''
+  for area, quantity in pairs(freed) do freed_areas = freed_areas .. pack('<I4I4', area, quantity) end
+  if n > 0 then
+    bought = max(0, bought - n)
+    new_state = known == RESERVED and FREED or known
+  end
 end
-freed_areas = ''
-for area, quantity in pairs(freed) do freed_areas = freed_areas .. pack('<I4I4', area, quantity) end
-if n == 0 then return done(answer_with(DONE, '')) end
-who.bought = math.max(0, who.bought - n)
-write_order(known == RESERVED and FREED or SOLD)
-return finish()

@@ -1,48 +1,60 @@
 -- hold: adds seats to the caller's hold, all or none; a seat of one's own is a no-op that succeeds.
 -- Order of checks: take.lua's, then seat_taken, limit_exceeded.
--- ARGV[2]  flags B (1: together), price groups (count B, 15 bytes each), seats: (index I4, group B) each.
--- Answers  held with flags B and the added seats (I4 each). Publishes the seats as held. Bounded by 200 seats a call.
-local h, refusal = begin_taking()
-if refusal then return refusal end
-local body = ARGV[2]
-local first = 3 + GROUP * byte(body, 2)
-local mine = HELD_BY + who.number
-local is_mine_live = who.number ~= 0 and not h.is_new
-local added, taken, owners = {}, {}, {}
-for pos = first, #body, 5 do
-  local seat = unpack('<I4', body, pos)
-  local owner = owner_of(seat)
-  if owner == mine and who.number ~= 0 then
-    if not is_mine_live then added[#added + 1] = pos end
-  elseif may_take(owner, seat) then
-    added[#added + 1] = pos
-  else
-    taken[#taken + 1] = sub(body, pos, pos + 3)
+-- ARGV[2]  1 when they are together B, counts of price groups B, seats I2, runs I2; then the groups (15 bytes each), the
+--          lines (seat I4, group B), the feed's words of the held seats (I4), and the runs of neighbouring indices that
+--          cover the seats in the same order (first I4, length I2).
+-- Answers  held with the first byte and the words of the added seats. Publishes the seats as held. At most 200 seats.
+local is_together, groups_n, seats_n, runs_n = unpack('<BBI2I2', body)
+local lines_at = 7 + GROUP * groups_n
+local words_at = lines_at + 5 * seats_n
+local runs_at = words_at + 4 * seats_n
+local map = base .. 's'
+-- The common case: every seat is available, and whole runs are read and written at once.
+local is_clean = true
+if code == DONE then
+  for at = runs_at, #body, 6 do
+    local first, n = unpack('<I4I2', body, at)
+    if call('GETRANGE', map, first * 4, first * 4 + n * 4 - 1) ~= string.rep('\0\0\0\0', n) then
+      is_clean = false
+      break
+    end
   end
 end
-if #taken > 0 then return refuse(SEAT_TAKEN, concat(taken)) end
-refusal = exceeds_limit(h, #added)
-if refusal then return refusal end
-if #added == 0 then
-  local answer = answer_with(HELD, sub(body, 1, 1))
-  if key ~= NO_KEY then
-    write_identity(who, answer)
-    note()
+local added_n, lines, words = seats_n, nil, nil
+if code == DONE and is_clean then
+  lines, words = sub(body, lines_at, words_at - 1), sub(body, words_at, runs_at - 1)
+elseif code == DONE then
+  local taken, added_lines, added_words = {}, {}, {}
+  local mine = HELD_BY + number
+  for i = 0, seats_n - 1 do
+    local line_at = lines_at + 5 * i
+    local seat = unpack('<I4', body, line_at)
+    local owner = unpack('<I4', call('GETRANGE', map, seat * 4, seat * 4 + 3))
+    local is_added, is_mine = owner == 0, number ~= 0 and owner == mine
+    if is_mine then
+      -- A seat of one's own hold that is over is free again.
+      is_added = is_new
+    elseif owner == 1 and unlocked ~= 0 then
+      local kind = byte(call('GETRANGE', base .. 'k', seat, seat))
+      is_added = kind > 1 and floor(unlocked / 2 ^ (kind - 2)) % 2 == 1
+    elseif owner >= HELD_BY and owner < SOLD_TO then
+      -- Somebody else's hold that is over; the sweeper does the rest of it.
+      local slot = (owner - HELD_BY) * 24
+      local _, ends, status = unpack('<c16I6B', call('GETRANGE', base .. 'n', slot, slot + 23))
+      is_added = status == 1 and ends <= now
+    end
+    if is_added then
+      added_lines[#added_lines + 1] = sub(body, line_at, line_at + 4)
+      added_words[#added_words + 1] = sub(body, words_at + 4 * i, words_at + 4 * i + 3)
+    elseif not is_mine then
+      taken[#taken + 1] = sub(body, line_at, line_at + 3)
+    end
   end
-  return done(answer)
+  if #taken > 0 then code, extra = SEAT_TAKEN, table.concat(taken) end
+  added_n, lines, words = #added_lines, table.concat(added_lines), table.concat(added_words)
 end
-
-begin_writing(h)
-mine = HELD_BY + who.number
-local lines, indices = {}, {}
-for i = 1, #added do
-  local pos = added[i]
-  local seat, group = unpack('<I4B', body, pos)
-  if owner_of(seat) == 0 then available = available - 1 end
-  set_owner(seat, mine)
-  seat_changes[#seat_changes + 1] = pack('<I4', seat * 4 + 1)
-  indices[i] = sub(body, pos, pos + 3)
-  lines[i] = indices[i] .. string.char(group_of(h, sub(body, 3 + GROUP * group, 2 + GROUP * (group + 1))))
+if code == DONE and used + added_n > m_limit then
+  code, extra = LIMIT_EXCEEDED, pack('<I4I4', m_limit, used)
+elseif code == DONE then
+  code, extra = HELD, string.char(is_together) .. words
 end
-h.seats = h.seats .. concat(lines)
-return finish_taking(h, sub(body, 1, 1) .. concat(indices))

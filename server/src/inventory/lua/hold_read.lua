@@ -1,5 +1,7 @@
 -- hold_read: the caller's open hold. Nothing is written.
 -- Answers  done with the hold, or with none.
-local h = who.hold ~= '' and read_hold(who.hold)
-if h and is_over(h) then return { 'done', raw, seq, answer_without(DONE, ''), '' } end
-return done(answer_with(DONE, ''))
+if hold ~= '' and floor(byte(hold) / LOCK) % 2 == 0 then
+  local _, _, expires = unpack('<Bc16I6', hold)
+  if expires <= now then hold = '' end
+end
+return { 'done', raw, seq, '', hold }

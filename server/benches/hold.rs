@@ -1,0 +1,233 @@
+//! What a hold costs: memory in Redis, CPU of Redis against an EVALSHA that does nothing, CPU of this process, holds a
+//! second. Prints each number beside its bar; nothing here fails on a slow machine but the ratios speak.
+//! `cargo bench -p seatwire --bench hold` (in a debug build only the numbers of Redis mean something).
+
+use fred::interfaces::{ClientLike, LuaInterface};
+use fred::types::config::Config as RedisConfig;
+use fred::types::{Builder, ClusterHash, CustomCommand, Value};
+use seatwire::catalogue::{AreaFacts, EventFacts, SectionFacts};
+use seatwire::config::Config;
+use seatwire::embedded::{Embedded, EmbeddedConfig};
+use seatwire::inventory::{Caller, HoldOutcome, Inventory};
+use seatwire::metrics::Metrics;
+use seatwire::store::Store;
+use seatwire_proto::client::IdempotencyKey;
+use seatwire_proto::id::{EventId, IdentityId};
+use seatwire_proto::seat::SeatIndex;
+use seatwire_proto::server::{EventState, OrphanRule, PriceTier, Rules, SalesMode};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU32, Ordering};
+use std::time::Instant;
+
+/// As in the bar: 50,000 holds of 2 seats by 50,000 identities.
+const HOLDS: u32 = 50_000;
+const BUYERS_AT_ONCE: u32 = 256;
+const MEMORY_BAR_MB: f64 = 16.0;
+const CPU_BAR: f64 = 5.0;
+
+fn event(seat_count: u32) -> EventFacts {
+    EventFacts {
+        id: EventId::generate(),
+        number: 1,
+        revision: 1,
+        state: EventState::OnSale,
+        on_sale_ms: 0,
+        currency: "EUR".parse().expect("three capitals"),
+        layout: String::new(),
+        price_tiers: vec![PriceTier {
+            code: "A".into(),
+            name: "A".into(),
+            color: "#336699".into(),
+            price_minor: 4500,
+            fee_minor: 250,
+        }],
+        seat_tiers: vec![0; seat_count as usize],
+        sections: vec![SectionFacts {
+            name: "Stalls".into(),
+            first: SeatIndex(0),
+            end: SeatIndex(seat_count),
+            sales_mode: SalesMode::PickSeat,
+        }],
+        areas: vec![AreaFacts { name: "Floor".into(), price_tier: 0, capacity: 1000 }],
+        blocked: Default::default(),
+        rules: Rules { seats_per_identity: 10, hold_ttl_ms: 600_000, orphans: OrphanRule::Off },
+        has_waiting_room: false,
+        has_waitlist: false,
+    }
+}
+
+/// Seconds of CPU Redis has used, and bytes of memory.
+async fn redis_use(admin: &fred::clients::Client) -> (f64, f64) {
+    let info: String = admin.info(None).await.expect("INFO");
+    let field = |name: &str| -> f64 {
+        let line = info.lines().find_map(|line| line.strip_prefix(name)?.strip_prefix(':'));
+        line.and_then(|value| value.trim().parse().ok()).expect("a number in INFO")
+    };
+    (field("used_cpu_user") + field("used_cpu_sys"), field("used_memory"))
+}
+
+/// Seconds of CPU this process has used.
+fn own_cpu() -> f64 {
+    let usage = std::fs::read_to_string("/proc/self/stat").expect("Linux");
+    let after_name = usage.rsplit_once(") ").expect("a stat line").1;
+    let ticks: f64 = after_name.split(' ').skip(11).take(2).map(|field| field.parse::<f64>().unwrap_or(0.0)).sum();
+    ticks / 100.0
+}
+
+struct Run {
+    seconds: f64,
+    redis_us: f64,
+    own_us: f64,
+    redis_bytes: f64,
+}
+
+async fn measure<F, W>(admin: &fred::clients::Client, times: u32, work: F) -> Run
+where
+    F: Fn(u32) -> W + Clone + Send + 'static,
+    W: Future<Output = ()> + Send,
+{
+    let (cpu, memory) = redis_use(admin).await;
+    let (own, began) = (own_cpu(), Instant::now());
+    let next = Arc::new(AtomicU32::new(0));
+    let mut buyers = tokio::task::JoinSet::new();
+    for _ in 0..BUYERS_AT_ONCE {
+        let (next, work) = (Arc::clone(&next), work.clone());
+        buyers.spawn(async move {
+            loop {
+                let n = next.fetch_add(1, Ordering::Relaxed);
+                if n >= times {
+                    break;
+                }
+                work(n).await;
+            }
+        });
+    }
+    buyers.join_all().await;
+    let seconds = began.elapsed().as_secs_f64();
+    let (cpu_after, memory_after) = redis_use(admin).await;
+    Run {
+        seconds,
+        redis_us: (cpu_after - cpu) * 1e6 / f64::from(times),
+        own_us: (own_cpu() - own) * 1e6 / f64::from(times),
+        redis_bytes: memory_after - memory,
+    }
+}
+
+fn report(name: &str, times: u32, run: &Run, noop_us: f64) {
+    #[expect(clippy::print_stdout, reason = "a bench prints")]
+    {
+        println!(
+            "{name:<28} {:>8.0} /s   Redis {:>6.2} us ({:>4.2} x no-op)   process {:>6.2} us",
+            f64::from(times) / run.seconds,
+            run.redis_us,
+            run.redis_us / noop_us,
+            run.own_us
+        );
+    }
+}
+
+#[tokio::main(flavor = "multi_thread", worker_threads = 2)]
+async fn main() {
+    let data = std::env::temp_dir().join(format!("seatwire-bench-{}", std::process::id()));
+    let config = EmbeddedConfig {
+        guard_program: Some(env!("CARGO_BIN_EXE_seatwire").into()),
+        durable: false,
+        ..EmbeddedConfig::new(&data)
+    };
+    let embedded = Embedded::start(config).await.expect("Postgres and Redis start");
+    let settings =
+        Config::from_pairs([("SEATWIRE_REDIS_TIMEOUT_MS", "5000"), ("SEATWIRE_DB_ACQUIRE_MS", "10000")]).expect("fits");
+    let store = Store::connect(&embedded.database_url(), &settings.store).await.expect("Postgres answers");
+    let inventory = Inventory::connect(&settings.inventory, &embedded.redis_url(), store, Arc::new(Metrics::new()))
+        .await
+        .expect("Redis answers");
+    let redis_config = RedisConfig::from_url(&embedded.redis_url()).expect("a URL");
+    let admin = Builder::from_config(redis_config.clone()).build().expect("a client");
+    admin.init().await.expect("Redis answers");
+
+    let pool = Builder::from_config(redis_config).build_pool(settings.inventory.connections).expect("a pool");
+    pool.init().await.expect("Redis answers");
+    let sha: String = admin.script_load("return 0").await.expect("loads");
+    let noop = {
+        let pool = pool.clone();
+        measure(&admin, HOLDS, move |_| {
+            let (pool, sha) = (pool.clone(), sha.clone());
+            async move {
+                let command = CustomCommand::new_static("EVALSHA", ClusterHash::Offset(2), false);
+                let args = vec![Value::from(sha), Value::from(1), Value::from("{k}")];
+                let _: Value = pool.next().custom(command, args).await.expect("runs");
+            }
+        })
+        .await
+    };
+    report("no-op EVALSHA", HOLDS, &noop, noop.redis_us);
+
+    let event = Arc::new(event(2 * HOLDS));
+    inventory.read_map(&event).await.expect("opens");
+    let identities: Arc<Vec<IdentityId>> = Arc::new((0..HOLDS).map(|_| IdentityId::generate()).collect());
+    let caller = {
+        let (event, identities) = (Arc::clone(&event), Arc::clone(&identities));
+        move |n: u32, key: &str| Caller {
+            event: Arc::clone(&event),
+            identity: identities[n as usize],
+            key: IdempotencyKey::parse(&format!("{key} {n}")),
+            fingerprint: [key.len() as u8; 32],
+        }
+    };
+    // Buyers do not come in seat order.
+    let pair = |n: u32| {
+        let n = (u64::from(n) * 7919 % u64::from(HOLDS)) as u32;
+        [SeatIndex(2 * n), SeatIndex(2 * n + 1)]
+    };
+    let holds = {
+        let (inventory, caller) = (inventory.clone(), caller.clone());
+        measure(&admin, HOLDS, move |n| {
+            let (inventory, caller) = (inventory.clone(), caller(n, "hold"));
+            async move {
+                let answer = inventory.hold(caller, &pair(n)).await.expect("Redis answers");
+                assert!(matches!(answer.outcome, HoldOutcome::Held { .. }), "{answer:?}");
+            }
+        })
+        .await
+    };
+    report("hold of 2 seats", HOLDS, &holds, noop.redis_us);
+    let conflicts = {
+        let (inventory, event) = (inventory.clone(), Arc::clone(&event));
+        measure(&admin, HOLDS / 5, move |n| {
+            let (inventory, event) = (inventory.clone(), Arc::clone(&event));
+            async move {
+                let identity = IdentityId::generate();
+                let caller = Caller { event, identity, key: IdempotencyKey::parse("k"), fingerprint: [0; 32] };
+                let answer = inventory.hold(caller, &pair(n)).await.expect("Redis answers");
+                assert!(matches!(answer.outcome, HoldOutcome::Refused(_)));
+            }
+        })
+        .await
+    };
+    report("seat_taken", HOLDS / 5, &conflicts, noop.redis_us);
+    let replays = {
+        let (inventory, caller) = (inventory.clone(), caller.clone());
+        measure(&admin, HOLDS, move |n| {
+            let (inventory, caller) = (inventory.clone(), caller(n, "hold"));
+            async move {
+                let answer = inventory.hold(caller, &pair(n)).await.expect("Redis answers");
+                assert!(answer.is_replayed);
+            }
+        })
+        .await
+    };
+    report("replay of a hold", HOLDS, &replays, noop.redis_us);
+    #[expect(clippy::print_stdout, reason = "a bench prints")]
+    {
+        println!(
+            "{HOLDS} holds of 2 seats: {:.1} MB in Redis (bar {MEMORY_BAR_MB}), {:.0} B a hold; Redis CPU {:.2} x no-op (bar \
+             {CPU_BAR}); process CPU {:.2} x Redis CPU (bar 1.0, in a release build)",
+            holds.redis_bytes / 1e6,
+            holds.redis_bytes / f64::from(HOLDS),
+            holds.redis_us / noop.redis_us,
+            holds.own_us / holds.redis_us,
+        );
+    }
+    embedded.stop().await;
+    let _ = std::fs::remove_dir_all(&data);
+}

@@ -1,0 +1,40 @@
+-- Freeing places; only where the verb or an ended hold needs it.
+-- A seat becomes available, or blocked where it is kept back.
+local free_seat = gives_back and function(seat)
+  local owner = 0
+  if m_flags % 2 == 1 and byte(call('GETRANGE', base .. 'k', seat, seat)) ~= 0 then owner = 1 end
+  call('SETRANGE', base .. 's', seat * 4, pack('<I4', owner))
+  if owner == 0 then available = available + 1 end
+  seat_words = seat_words .. pack('<I4', seat * 4 + owner * 3)
+  map_changes = true
+end
+
+local change_area = gives_back and function(area, by)
+  local left = max(0, unpack('<I4', call('GETRANGE', base .. 'a', area * 4, area * 4 + 3)) + by)
+  call('SETRANGE', base .. 'a', area * 4, pack('<I4', left))
+  area_words = area_words .. pack('<I4I4', area, left)
+  map_changes = true
+end
+
+-- Everything a hold has, as far as it is still this identity's: a seat of an ended hold may have been taken meanwhile.
+local give_back = gives_back and function(of, seat_lines, area_lines)
+  for at = 1, #seat_lines, 5 do
+    local seat = unpack('<I4', seat_lines, at)
+    if unpack('<I4', call('GETRANGE', base .. 's', seat * 4, seat * 4 + 3)) == HELD_BY + of then free_seat(seat) end
+  end
+  for at = 1, #area_lines, 9 do
+    local area, _, quantity = unpack('<I4BI4', area_lines, at)
+    change_area(area, quantity)
+  end
+  open = open - 1
+end
+
+-- The list of endings with one more; its owner hears hold_expired for a while, of the last four.
+local note_ending = gives_back and function(endings, id)
+  local kept = ''
+  for at = max(1, #endings - 65), #endings, 22 do
+    local _, ended_ms = unpack('<c16I6', endings, at)
+    if ended_ms + KEEP_MS > now then kept = kept .. sub(endings, at, at + 21) end
+  end
+  return kept .. pack('<c16I6', id, now)
+end
