@@ -1,8 +1,10 @@
 //! Every setting, read once at boot from the environment: one struct a concern, each field with its meaning, unit,
 //! default and what breaks when it is too high or too low. A bad value stops the start with one plain line.
 
+mod prefix;
 mod read;
 
+pub use prefix::AddressPrefix;
 pub use read::ConfigError;
 use read::Env;
 use std::net::SocketAddr;
@@ -122,7 +124,7 @@ pub struct SeatmapConfig {
 #[derive(Debug, Clone)]
 pub struct HttpConfig {
     /// Proxies whose X-Forwarded-For is believed: addresses or prefixes. `SEATWIRE_TRUSTED_PROXIES`, default none.
-    pub trusted_proxies: Vec<String>,
+    pub trusted_proxies: Vec<AddressPrefix>,
     /// Requests a second of one address. `SEATWIRE_HTTP_PER_S`, default 20.
     pub requests_per_s: u32,
     /// Requests at once of one address. `SEATWIRE_HTTP_BURST`, default 60.
@@ -219,7 +221,7 @@ impl Config {
                 tick_max: env.millis("SEATWIRE_TICK_MAX_MS", 5..=5_000, 500)?,
             },
             http: HttpConfig {
-                trusted_proxies: env.list("SEATWIRE_TRUSTED_PROXIES"),
+                trusted_proxies: env.prefixes("SEATWIRE_TRUSTED_PROXIES")?,
                 requests_per_s: env.number("SEATWIRE_HTTP_PER_S", 1..=1_000_000, 20)?,
                 request_burst: env.number("SEATWIRE_HTTP_BURST", 1..=1_000_000, 60)?,
                 is_loopback_limited: env.parse("SEATWIRE_LIMIT_LOOPBACK", "true or false", false)?,
@@ -281,6 +283,7 @@ mod tests {
             ("SEATWIRE_DB_CONNECTIONS", "0"),
             ("SEATWIRE_HEARTBEAT_MS", "-1"),
             ("SEATWIRE_LIMIT_LOOPBACK", "yes"),
+            ("SEATWIRE_TRUSTED_PROXIES", "10.0.0.0/8, proxy"),
             ("SEATWIRE_TICK_MIN_MS", "900"),
         ] {
             let error = Config::from_pairs([(name, value)]).expect_err(name).to_string();

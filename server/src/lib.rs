@@ -4,6 +4,7 @@
 
 pub mod cli;
 
+pub mod http;
 pub mod job;
 pub mod socket;
 
@@ -37,7 +38,11 @@ use crate::command::Counter;
 use crate::shutdown::Phase;
 use crate::socket::{Behind, Door};
 use std::sync::Arc;
+use std::time::Duration;
 use tokio::net::TcpListener;
+
+/// How long requests on the admin listener may take to end when the node stops.
+const ADMIN_END_WITHIN: Duration = Duration::from_secs(1);
 
 /// The two doors of a node.
 #[derive(Debug)]
@@ -66,11 +71,18 @@ pub async fn run(app: Arc<App>, listeners: Listeners) -> anyhow::Result<()> {
         identities: app.identities.clone(),
         counter: Arc::clone(&app) as Arc<dyn Counter>,
     });
-    drop(listeners.admin);
-    door.serve(listeners.public, axum::Router::new(), app.shutdown.reached(Phase::Draining)).await;
+    let stopping = app.shutdown.clone();
+    let admin = axum::serve(listeners.admin, http::admin_router(Arc::clone(&app)))
+        .with_graceful_shutdown(async move { stopping.reached(Phase::Stopping).await });
+    let admin = tokio::spawn(admin.into_future());
+    door.serve(listeners.public, http::router(Arc::clone(&app)), app.shutdown.reached(Phase::Draining)).await;
     door.drain().await;
     app.shutdown.advance(Phase::Stopping);
     jobs.await?;
+    // Operators' connections are not waited for longer than this.
+    if let Ok(ended) = tokio::time::timeout(ADMIN_END_WITHIN, admin).await {
+        ended??;
+    }
     store.close().await;
     Ok(())
 }

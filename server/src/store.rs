@@ -88,6 +88,8 @@ impl Store {
         let options = PgConnectOptions::from_str(url)?.application_name("seatwire").options([
             ("statement_timeout", config.statement_timeout.as_millis().to_string()),
             ("lock_timeout", LOCK_TIMEOUT_MS.to_string()),
+            // The rollback below mostly has nothing to roll back, and Postgres would say so each time.
+            ("client_min_messages", "error".to_owned()),
             ("idle_in_transaction_session_timeout", IDLE_IN_TRANSACTION_MS.to_string()),
         ]);
         let first = PgPoolOptions::new()

@@ -6,7 +6,9 @@ use bytes::Bytes;
 use flate2::Compression;
 use flate2::write::GzEncoder;
 use seatwire_proto::layout::{Layout, LayoutHash};
+use seatwire_proto::layout_compact;
 use std::io::Write as _;
+use tokio::sync::OnceCell;
 
 /// A plan ready to be served.
 #[derive(Debug)]
@@ -17,6 +19,7 @@ pub struct StoredLayout {
     pub json: Bytes,
     /// The same, gzip.
     pub json_gzip: Bytes,
+    compact: OnceCell<Bytes>,
     /// Neighbours and places of its seats.
     pub shape: SeatShape,
 }
@@ -37,7 +40,25 @@ impl StoredLayout {
             hash: LayoutHash::of(stored_json).to_string(),
             json: Bytes::from(json),
             json_gzip: Bytes::from(json_gzip),
+            compact: OnceCell::new(),
             shape: SeatShape::of(&layout),
         })
+    }
+
+    /// The compact form, packed when somebody first asks for it: it takes several tries at the smallest one.
+    ///
+    /// # Errors
+    /// `Malformed`, which the making excludes.
+    pub async fn compact(&self) -> Result<Bytes, StoreError> {
+        let pack = || async {
+            let json = self.json.clone();
+            // Not on a thread that drives sockets.
+            let packed = tokio::task::spawn_blocking(move || {
+                Layout::from_json(&json).map(|layout| Bytes::from(layout_compact::encode(&layout)))
+            });
+            let packed = packed.await.map_err(|error| StoreError::Malformed(error.to_string()))?;
+            packed.map_err(|error| StoreError::Malformed(format!("layout: {error}")))
+        };
+        self.compact.get_or_try_init(pack).await.cloned()
     }
 }

@@ -128,7 +128,7 @@ async fn answer(store: &Store, command: Command) -> anyhow::Result<Vec<String>> 
             Ok(vec![id.to_string()])
         }
         Command::List => {
-            let filter = EventFilter { words: Vec::new(), from_ms: None, to_ms: None, after: None, limit: MAX_LISTED };
+            let filter = EventFilter { limit: MAX_LISTED, ..EventFilter::default() };
             let events = Catalogue::new(store.clone(), Clock::system()).list(&filter).await?;
             let line = |event: &seatwire_proto::server::EventSummary| {
                 let starts = jiff::Timestamp::from_millisecond(event.starts_ms as i64)

@@ -1,5 +1,6 @@
 //! Reads single values out of the environment and says plainly what is wrong with them.
 
+use super::prefix::{AddressPrefix, PrefixError};
 use std::collections::HashMap;
 use std::ops::RangeInclusive;
 use std::str::FromStr;
@@ -38,6 +39,13 @@ impl Env {
     pub(super) fn list(&self, name: &str) -> Vec<String> {
         let text = self.text(name).unwrap_or_default();
         text.split(',').map(str::trim).filter(|part| !part.is_empty()).map(str::to_owned).collect()
+    }
+
+    pub(super) fn prefixes(&self, name: &str) -> Result<Vec<AddressPrefix>, ConfigError> {
+        let parse = |text: &String| {
+            text.parse().map_err(|error: PrefixError| ConfigError::new(name, format!("{error}, got {text:?}")))
+        };
+        self.list(name).iter().map(parse).collect()
     }
 
     pub(super) fn parse<T: FromStr>(&self, name: &str, expected: &str, default: T) -> Result<T, ConfigError> {

@@ -128,11 +128,24 @@ pub struct EventRow {
     pub areas: Vec<AreaRow>,
 }
 
+/// A circle on the globe.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Near {
+    /// Degrees north.
+    pub lat: f64,
+    /// Degrees east.
+    pub lon: f64,
+    /// Its radius.
+    pub within_km: f64,
+}
+
 /// Which events a list shows, in order of (starts_ms, id).
 #[derive(Debug, Clone, Default)]
 pub struct EventFilter {
     /// Every word occurs in the event's, a performer's or the venue's name, or in the city. Empty = all.
     pub words: Vec<String>,
+    /// Only around a place.
+    pub near: Option<Near>,
     /// Beginning at or after.
     pub from_ms: Option<u64>,
     /// Beginning before.
@@ -308,6 +321,10 @@ pub async fn events(executor: impl PgExecutor<'_>, filter: &EventFilter) -> Resu
                    where not (e.name ilike q.pattern or v.name ilike q.pattern or v.city ilike q.pattern or exists (
                        select 1 from event_performers ep join performers p on p.id = ep.performer_id
                         where ep.event_id = e.id and p.name ilike q.pattern)))
+              -- Great-circle distance (haversine) on a globe of 6,371 km; `least` keeps rounding out of asin.
+              and ($7::double precision is null or 2 * 6371 * asin(sqrt(least(1,
+                      power(sind((v.lat - $7) / 2), 2)
+                      + cosd(v.lat) * cosd($7) * power(sind((v.lon - $8) / 2), 2)))) <= $9)
             order by e.starts_ms, e.id
             limit $6"#,
         after_ms,
@@ -316,6 +333,9 @@ pub async fn events(executor: impl PgExecutor<'_>, filter: &EventFilter) -> Resu
         filter.to_ms.map_or(i64::MAX, |ms| ms as i64),
         &patterns,
         i64::from(filter.limit),
+        filter.near.map(|near| near.lat),
+        filter.near.map_or(0.0, |near| near.lon),
+        filter.near.map_or(0.0, |near| near.within_km),
     )
     .fetch_all(executor)
     .await?;

@@ -1,0 +1,83 @@
+//! The street: everything that is asked over HTTP. Commands become the same messages as on a socket and are answered at
+//! the counter (`command`); reads come from `catalogue` and `seatmap`, never from the booking Redis; pages of the buyer
+//! app lie in the binary. `socket::accept` serves the public router, the admin listener the other one.
+
+mod call;
+mod event;
+mod headers;
+mod health;
+mod hold;
+mod identity;
+mod layout;
+mod order;
+mod rate_limit;
+mod refusal;
+mod reply;
+mod seatmap;
+mod static_files;
+
+use crate::app::App;
+use axum::Router;
+use axum::body::Body;
+use axum::routing::{get, post};
+use http::Request;
+use std::sync::Arc;
+use tower::{ServiceExt, service_fn};
+
+/// What every route has at hand.
+#[derive(Clone)]
+struct Front {
+    app: Arc<App>,
+    bodies: Arc<event::Bodies>,
+}
+
+/// Everything on the public listener but the socket.
+#[must_use]
+pub fn router(app: Arc<App>) -> Router {
+    let config = app.config.clone();
+    let front = Front { app, bodies: Arc::default() };
+    let api = Router::new()
+        .route("/v1/identities", post(identity::create))
+        .route("/v1/events", get(event::list))
+        .route("/v1/events/{event}", get(event::read))
+        .route("/v1/events/{event}/snapshot", get(seatmap::snapshot))
+        .route("/v1/events/{event}/holds", post(hold::create))
+        .route("/v1/layouts/{hash}", get(layout::read))
+        .route("/v1/holds/{hold}", get(hold::read))
+        .route("/v1/holds/{hold}/extend", post(hold::extend))
+        .route("/v1/holds/{hold}/release", post(hold::release))
+        .route("/v1/holds/{hold}/checkout", post(order::checkout))
+        .route("/v1/orders", get(order::list))
+        .route("/v1/orders/{order}", get(order::read))
+        .route("/v1/orders/{order}/pay", post(order::pay))
+        .route("/v1/orders/{order}/cancel", post(order::cancel))
+        .fallback(refusal::no_route)
+        .method_not_allowed_fallback(refusal::no_method)
+        .with_state(front.clone());
+    let api = rate_limit::limit(api, &config.http).layer(headers::cors(&config.socket.allowed_origins));
+    let open = Router::new()
+        .route("/healthz", get(health::alive))
+        .route("/readyz", get(health::ready))
+        .fallback(static_files::serve)
+        .method_not_allowed_fallback(refusal::no_method)
+        .with_state(front);
+    // Chosen by hand: a route with a wildcard would leave its own parameter among those of the routes behind it.
+    let chosen = service_fn(move |request: Request<Body>| {
+        let router = if request.uri().path().starts_with("/v1/") { &api } else { &open };
+        router.clone().oneshot(request)
+    });
+    headers::secured(Router::new().fallback_service(chosen))
+}
+
+/// Everything on the admin listener.
+#[must_use]
+pub fn admin_router(app: Arc<App>) -> Router {
+    let front = Front { app, bodies: Arc::default() };
+    Router::new()
+        .route("/metrics", get(health::metrics))
+        .route("/healthz", get(health::alive))
+        .route("/readyz", get(health::ready))
+        .fallback(refusal::no_route)
+        .method_not_allowed_fallback(refusal::no_method)
+        .with_state(front)
+}

@@ -1,0 +1,142 @@
+//! What a call brings along: who asks, its key, its JSON body, ids and words in the address. Each is read once here, so
+//! that every route refuses the same thing in the same words.
+
+use super::Front;
+use super::refusal::Refusal;
+use crate::error;
+use axum::body::{Body, to_bytes};
+use axum::extract::{FromRequest, FromRequestParts};
+use http::request::Parts;
+use http::{HeaderMap, Request, StatusCode, header};
+use seatwire_proto::client::{FieldError, IdempotencyKey};
+use seatwire_proto::code::ErrorCode;
+use seatwire_proto::id::IdentityId;
+use seatwire_proto::server::ErrorObject;
+use serde_json::{Map, Value};
+use std::str::FromStr;
+
+/// Where a missing or bad key is said to stand: the header is the field.
+const KEY_HEADER: &str = "Idempotency-Key";
+
+/// Who asks: `None` without an `Authorization` header. A token that is not taken is refused at once.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Who(pub(super) Option<IdentityId>);
+
+impl FromRequestParts<Front> for Who {
+    type Rejection = Refusal;
+    async fn from_request_parts(parts: &mut Parts, front: &Front) -> Result<Self, Refusal> {
+        let Some(value) = parts.headers.get(header::AUTHORIZATION) else { return Ok(Self(None)) };
+        let token = value.to_str().ok().and_then(|text| {
+            let (scheme, token) = text.split_once(' ')?;
+            scheme.eq_ignore_ascii_case("bearer").then(|| token.trim())
+        });
+        let token = token.ok_or(ErrorCode::Unauthorized)?;
+        let verified = front.app.identities.verify(token).map_err(error::token)?;
+        Ok(Self(Some(verified.identity)))
+    }
+}
+
+impl Who {
+    /// The identity that reads of its own things need.
+    pub(super) fn identity(self) -> Result<IdentityId, Refusal> {
+        self.0.ok_or_else(|| ErrorCode::Unauthorized.into())
+    }
+}
+
+/// A JSON object, and the key it came with, which is looked at when the command is made.
+#[derive(Debug)]
+pub(super) struct Call {
+    pub(super) fields: Map<String, Value>,
+    key: Option<Result<IdempotencyKey, ()>>,
+}
+
+impl Call {
+    /// The key.
+    pub(super) fn key(&self) -> Result<IdempotencyKey, ErrorObject> {
+        match &self.key {
+            Some(Ok(key)) => Ok(key.clone()),
+            Some(Err(())) => Err(bad_field(&format!("/{KEY_HEADER}"), "expected 1 to 64 printable ASCII characters")),
+            None => Err(bad_field(&format!("/{KEY_HEADER}"), "the header is missing")),
+        }
+    }
+}
+
+impl FromRequest<Front> for Call {
+    type Rejection = Refusal;
+    async fn from_request(request: Request<Body>, front: &Front) -> Result<Self, Refusal> {
+        let max_bytes = front.app.config.http.max_body_bytes;
+        let (parts, body) = request.into_parts();
+        let announced =
+            parts.headers.get(header::CONTENT_LENGTH).and_then(|value| value.to_str().ok()?.parse::<u64>().ok());
+        if announced.is_some_and(|bytes| bytes > max_bytes as u64) {
+            return Err(ErrorCode::TooLarge.into());
+        }
+        let bytes = match to_bytes(body, max_bytes).await {
+            Ok(bytes) => bytes,
+            // Either it was too long or the client went away, who then does not read this.
+            Err(_) => return Err(ErrorCode::TooLarge.into()),
+        };
+        let fields = if bytes.is_empty() {
+            Map::new()
+        } else {
+            if !is_json(&parts.headers) {
+                let object = ErrorObject::new(ErrorCode::BadJson, "expected Content-Type: application/json");
+                return Err(Refusal::from(object).with_status(StatusCode::UNSUPPORTED_MEDIA_TYPE));
+            }
+            serde_json::from_slice(&bytes).map_err(|_| ErrorCode::BadJson)?
+        };
+        let key =
+            parts.headers.get(KEY_HEADER).map(|value| value.to_str().ok().and_then(IdempotencyKey::parse).ok_or(()));
+        Ok(Self { fields, key })
+    }
+}
+
+fn is_json(headers: &HeaderMap) -> bool {
+    let media_type = headers.get(header::CONTENT_TYPE).and_then(|value| value.to_str().ok()).unwrap_or_default();
+    media_type.split(';').next().unwrap_or_default().trim().eq_ignore_ascii_case("application/json")
+}
+
+/// A field that cannot be taken.
+pub(super) fn bad_field(path: &str, message: &str) -> ErrorObject {
+    error::bad_field(&FieldError::new(path, message))
+}
+
+/// An id in the address; what is no id names nothing that exists.
+pub(super) fn id<T: FromStr>(text: &str, unknown: ErrorCode) -> Result<T, ErrorObject> {
+    text.parse().map_err(|_| error::refuse(unknown))
+}
+
+/// Words behind the question mark, the first of each name.
+#[derive(Debug, Default)]
+pub(super) struct Query(Vec<(String, String)>);
+
+impl<S: Send + Sync> FromRequestParts<S> for Query {
+    type Rejection = Refusal;
+    async fn from_request_parts(parts: &mut Parts, state: &S) -> Result<Self, Refusal> {
+        let pairs = axum::extract::Query::<Vec<(String, String)>>::from_request_parts(parts, state).await;
+        pairs.map(|pairs| Self(pairs.0)).map_err(|_| bad_field("", "the query string cannot be read").into())
+    }
+}
+
+impl Query {
+    /// The word, if it is there and not empty.
+    pub(super) fn text(&self, name: &str) -> Option<&str> {
+        self.0.iter().find(|(key, _)| key == name).map(|(_, value)| value.as_str()).filter(|value| !value.is_empty())
+    }
+
+    /// The word as something else.
+    pub(super) fn parse<T: FromStr>(&self, name: &str, expected: &str) -> Result<Option<T>, ErrorObject> {
+        self.text(name).map(|text| text.parse().map_err(|_| bad_field(&format!("/{name}"), expected))).transpose()
+    }
+
+    /// `limit`, at most 100.
+    pub(super) fn limit(&self) -> Result<u32, ErrorObject> {
+        let limit = self.parse::<u32>("limit", "expected 1 to 100")?.unwrap_or(DEFAULT_LIMIT);
+        if (1..=MAX_LIMIT).contains(&limit) { Ok(limit) } else { Err(bad_field("/limit", "expected 1 to 100")) }
+    }
+}
+
+/// Items of a list when nobody says how many.
+const DEFAULT_LIMIT: u32 = 20;
+/// Most items of one answer: what one page shows and one query gathers in a few milliseconds.
+const MAX_LIMIT: u32 = 100;

@@ -1,0 +1,49 @@
+//! Headers on every answer: what a browser may do with our pages, and which other sites may call us.
+
+use axum::Router;
+use http::{HeaderName, HeaderValue, Method, header};
+use std::time::Duration;
+use tower_http::cors::{AllowOrigin, CorsLayer};
+use tower_http::set_header::SetResponseHeaderLayer;
+
+/// Everything from ourselves, nothing inline, nobody may frame us. Maps are drawn on canvases, tickets as images.
+const CONTENT_SECURITY_POLICY: &str = "default-src 'self'; img-src 'self' data: blob:; style-src 'self'; script-src 'self'; \
+     connect-src 'self' ws: wss:; object-src 'none'; frame-ancestors 'none'; base-uri 'none'; form-action 'self'";
+
+/// Longest a browser may remember that it is allowed to call us.
+const PREFLIGHT_MAX_AGE: Duration = Duration::from_secs(600);
+
+/// The security headers, unless an answer brings its own.
+pub(super) fn secured(router: Router) -> Router {
+    [
+        (header::CONTENT_SECURITY_POLICY, CONTENT_SECURITY_POLICY),
+        (header::X_CONTENT_TYPE_OPTIONS, "nosniff"),
+        (header::X_FRAME_OPTIONS, "DENY"),
+        // Addresses of orders stay with us.
+        (header::REFERRER_POLICY, "same-origin"),
+        (HeaderName::from_static("permissions-policy"), "camera=(), microphone=(), geolocation=(self), payment=(self)"),
+        (HeaderName::from_static("cross-origin-opener-policy"), "same-origin"),
+    ]
+    .into_iter()
+    .fold(router, |router, (name, value)| {
+        router.layer(SetResponseHeaderLayer::if_not_present(name, HeaderValue::from_static(value)))
+    })
+}
+
+/// Pages of these origins may call the API from a browser; tokens travel in a header, never in cookies, so nothing is
+/// sent that the page does not hold itself.
+pub(super) fn cors(origins: &[String]) -> CorsLayer {
+    let origins: Vec<HeaderValue> =
+        origins.iter().filter_map(|origin| HeaderValue::from_str(origin.trim_end_matches('/')).ok()).collect();
+    CorsLayer::new()
+        .allow_origin(AllowOrigin::list(origins))
+        .allow_methods([Method::GET, Method::POST, Method::DELETE])
+        .allow_headers([
+            header::AUTHORIZATION,
+            header::CONTENT_TYPE,
+            HeaderName::from_static("idempotency-key"),
+            HeaderName::from_static("seatwire-admission"),
+        ])
+        .expose_headers([header::ETAG, header::RETRY_AFTER])
+        .max_age(PREFLIGHT_MAX_AGE)
+}

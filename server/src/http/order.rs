@@ -1,0 +1,120 @@
+//! Orders over HTTP: checkout, pay, cancel and read, as on a socket. The status says how the payment stands: 201 paid,
+//! 202 not settled yet, 402 declined.
+
+use super::Front;
+use super::call::{self, Call, Query, Who};
+use super::hold::{ask, body_of, run};
+use super::refusal::Refusal;
+use super::reply::{answer, private_json};
+use crate::error;
+use axum::body::Body;
+use axum::extract::{Path, State};
+use http::{Response, StatusCode};
+use seatwire_proto::client::{Command, OrderRead};
+use seatwire_proto::code::ErrorCode;
+use seatwire_proto::id::{HoldId, OrderId};
+use seatwire_proto::server::{Order, OrderState};
+
+/// The status of an order that was just paid, or not.
+fn payment_status(body: &str) -> StatusCode {
+    #[derive(serde::Deserialize)]
+    struct Peek {
+        order: PeekOrder,
+    }
+    #[derive(serde::Deserialize)]
+    struct PeekOrder {
+        state: OrderState,
+    }
+    match serde_json::from_str::<Peek>(body).map(|peek| peek.order.state) {
+        Ok(OrderState::PaymentPending | OrderState::ActionRequired | OrderState::PaymentUnknown) => {
+            StatusCode::ACCEPTED
+        }
+        Ok(OrderState::PaymentDeclined) => StatusCode::PAYMENT_REQUIRED,
+        Ok(OrderState::Paid) => StatusCode::CREATED,
+        // Under a remembered key the order may have gone on meanwhile.
+        _ => StatusCode::OK,
+    }
+}
+
+pub(super) async fn checkout(
+    State(front): State<Front>,
+    Path(hold): Path<String>,
+    who: Who,
+    mut call: Call,
+) -> Result<Response<Body>, Refusal> {
+    call::id::<HoldId>(&hold, ErrorCode::HoldNotFound)?;
+    let command = Command::Checkout(body_of(std::mem::take(&mut call.fields), "hold", &hold, "")?);
+    Ok(answer(run(&front, who, &call, command, "").await?, payment_status))
+}
+
+pub(super) async fn pay(
+    State(front): State<Front>,
+    Path(order): Path<String>,
+    who: Who,
+    mut call: Call,
+) -> Result<Response<Body>, Refusal> {
+    call::id::<OrderId>(&order, ErrorCode::OrderNotFound)?;
+    let command = Command::Pay(body_of(std::mem::take(&mut call.fields), "order", &order, "")?);
+    Ok(answer(run(&front, who, &call, command, "").await?, payment_status))
+}
+
+pub(super) async fn cancel(
+    State(front): State<Front>,
+    Path(order): Path<String>,
+    who: Who,
+    mut call: Call,
+) -> Result<Response<Body>, Refusal> {
+    call::id::<OrderId>(&order, ErrorCode::OrderNotFound)?;
+    let command = Command::Cancel(body_of(std::mem::take(&mut call.fields), "order", &order, "")?);
+    Ok(answer(run(&front, who, &call, command, "").await?, |_| StatusCode::OK))
+}
+
+/// Mine, newest first.
+pub(super) async fn list(State(front): State<Front>, who: Who, query: Query) -> Result<Response<Body>, Refusal> {
+    let limit = query.limit()?;
+    let before: Option<OrderId> = query.parse("cursor", "expected the next_cursor of an earlier answer")?;
+    let identity = who.identity()?;
+    // One more than asked for tells whether there is more.
+    let found = front.app.checkout.orders(identity, before, limit + 1).await;
+    let mut items = found.map_err(|error| error::checkout(&error))?;
+    let has_more = items.len() > limit as usize;
+    items.truncate(limit as usize);
+    let next_cursor = items.last().filter(|_| has_more).map(|order| order.id);
+    let bytes = serde_json::to_vec(&Listed { items, next_cursor }).map_err(|error| error::internal(&error))?;
+    Ok(private_json(StatusCode::OK, bytes))
+}
+
+#[derive(serde::Serialize)]
+struct Listed {
+    items: Vec<Order>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    next_cursor: Option<OrderId>,
+}
+
+pub(super) async fn read(
+    State(front): State<Front>,
+    Path(order): Path<String>,
+    who: Who,
+) -> Result<Response<Body>, Refusal> {
+    let order: OrderId = call::id(&order, ErrorCode::OrderNotFound)?;
+    Ok(answer(ask(&front, who, Command::Order(OrderRead { order })).await, |_| StatusCode::OK))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_status_says_how_the_payment_stands() {
+        for (state, status) in [
+            ("paid", 201),
+            ("payment_pending", 202),
+            ("action_required", 202),
+            ("payment_unknown", 202),
+            ("payment_declined", 402),
+            ("cancelled", 200),
+        ] {
+            assert_eq!(payment_status(&format!(r#"{{"order":{{"state":"{state}"}}}}"#)).as_u16(), status, "{state}");
+        }
+    }
+}
