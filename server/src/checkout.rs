@@ -19,6 +19,7 @@ use crate::config::CheckoutConfig;
 use crate::inventory::{Inventory, InventoryError};
 use crate::store::order_command::{Claim, NewClaim};
 use crate::store::{Store, StoreError, order as orders, order_command};
+use dashmap::DashMap;
 use order::{OrderEvent, OrderState};
 use parking_lot::Mutex;
 use payment::stripe::Provider;
@@ -36,6 +37,9 @@ use tokio::sync::Notify;
 
 /// A claimed key is its run's alone for this long: longer than a run needs to its answer. A dead run blocks the key so long.
 const CLAIM_MS: u64 = 15_000;
+/// An answer waits this long for the shelf to learn of it, so that a buyer who was answered `paid` is not told that the
+/// hold is still locked. Redis down: the answer does not wait longer, the relay tells later.
+const SHELF_PATIENCE: Duration = Duration::from_millis(250);
 /// Open orders told to a buyer who says hello; nobody has more at once.
 const MAX_OPEN_ORDERS: u32 = 20;
 /// A buyer who looks at an order that waits for the provider makes us ask at once, but not more often than this.
@@ -203,6 +207,8 @@ struct Inner {
     relay_nudge: Arc<Notify>,
     check_nudge: Arc<Notify>,
     crash_point: Mutex<Option<CrashPoint>>,
+    /// Orders whose command waits for the relay; an entry lives as long as its command.
+    waiting: DashMap<OrderId, Arc<Notify>>,
 }
 
 /// What the till is built of.
@@ -246,6 +252,7 @@ impl Checkout {
             relay_nudge: Arc::new(Notify::new()),
             check_nudge: Arc::new(Notify::new()),
             crash_point: Mutex::new(None),
+            waiting: DashMap::new(),
         }))
     }
 
@@ -342,6 +349,13 @@ impl Checkout {
         Ok(self.0.view(row).await?)
     }
 
+    /// The shelf knows what became of an order; the relay says so.
+    pub fn shelf_knows(&self, id: OrderId) {
+        if let Some(waiting) = self.0.waiting.get(&id) {
+            waiting.notify_one();
+        }
+    }
+
     /// Told when something was put into the outbox.
     #[must_use]
     pub fn relay_nudge(&self) -> Arc<Notify> {
@@ -403,10 +417,8 @@ impl Inner {
             }
         };
         let method = request.method.clone();
-        let saga = {
-            let inner = self.clone();
-            tokio::spawn(async move { inner.pay_new(row, &method).await })
-        };
+        let inner = self.clone();
+        let saga = async move { inner.pay_new(row, &method).await };
         self.answer_when_settled(saga, request.identity, &request.key, id).await
     }
 
@@ -430,12 +442,10 @@ impl Inner {
                 return Err(error);
             }
         };
-        let saga = {
-            let inner = self.clone();
-            tokio::spawn(async move {
-                inner.crash(CrashPoint::AttemptRecorded)?;
-                if row.state == OrderState::Confirming { inner.confirm(row, &method).await } else { Ok(()) }
-            })
+        let inner = self.clone();
+        let saga = async move {
+            inner.crash(CrashPoint::AttemptRecorded)?;
+            if row.state == OrderState::Confirming { inner.confirm(row, &method).await } else { Ok(()) }
         };
         self.answer_when_settled(saga, identity, key, id).await
     }
@@ -465,12 +475,9 @@ impl Inner {
                 return Err(error);
             }
         };
-        let saga = {
-            let inner = self.clone();
-            tokio::spawn(async move {
-                if row.state == OrderState::Cancelling { inner.fence(&row).await.map(drop) } else { Ok(()) }
-            })
-        };
+        let inner = self.clone();
+        let saga =
+            async move { if row.state == OrderState::Cancelling { inner.fence(&row).await.map(drop) } else { Ok(()) } };
         self.answer_when_settled(saga, identity, key, id).await
     }
 
@@ -500,12 +507,27 @@ impl Inner {
     /// Waits for the purchase, but not for ever; answers with the order as it stands then.
     async fn answer_when_settled(
         &self,
-        saga: tokio::task::JoinHandle<Result<(), CheckoutError>>,
+        saga: impl Future<Output = Result<(), CheckoutError>> + Send + 'static,
         identity: IdentityId,
         key: &IdempotencyKey,
         id: OrderId,
     ) -> Result<CheckoutAnswer, CheckoutError> {
-        match tokio::time::timeout(self.config.answer_within, saga).await {
+        let told = self.waiting.entry(id).or_default().clone();
+        let ended = tokio::time::timeout(self.config.answer_within, tokio::spawn(saga)).await;
+        let answer = self.answer_after(ended, &told, identity, key, id).await;
+        self.waiting.remove(&id);
+        answer
+    }
+
+    async fn answer_after(
+        &self,
+        ended: Result<Result<Result<(), CheckoutError>, tokio::task::JoinError>, tokio::time::error::Elapsed>,
+        told: &Notify,
+        identity: IdentityId,
+        key: &IdempotencyKey,
+        id: OrderId,
+    ) -> Result<CheckoutAnswer, CheckoutError> {
+        match ended {
             // The purchase goes on by itself.
             Err(_) | Ok(Ok(Ok(()))) => {}
             Ok(Ok(Err(CheckoutError::Interrupted(point)))) => return Err(CheckoutError::Interrupted(point)),
@@ -516,6 +538,10 @@ impl Inner {
         let Ok(Some(row)) = orders::read_own(self.store.pool(), identity, id).await else {
             return Err(CheckoutError::TimeoutUnknown);
         };
+        if matches!(row.state, OrderState::Fulfilled | OrderState::Cancelled) {
+            // Late is not wrong: the relay has the row.
+            let _ = tokio::time::timeout(SHELF_PATIENCE, told.notified()).await;
+        }
         let view = self.view(&row).await.map_err(|_| CheckoutError::TimeoutUnknown)?;
         Ok(self.answer(identity, key, Ok(view)).await)
     }

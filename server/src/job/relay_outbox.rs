@@ -52,6 +52,7 @@ async fn deliver(app: &App, row: &OutboxRow) -> anyhow::Result<()> {
             Errand::Update => {}
         }
     }
+    app.checkout.shelf_knows(order.id);
     let view = app.checkout.view(&order).await?;
     app.sender.to_identity(order.identity, &Push::OrderUpdate { order: view }).await;
     Ok(())

@@ -3,6 +3,7 @@
 mod support;
 
 mod catalogue;
+mod checkout;
 mod embedded;
 mod import;
 mod inventory;

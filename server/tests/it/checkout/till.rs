@@ -1,0 +1,244 @@
+//! A node inside the test process with a simulator of its own, on a clock the test moves: deadlines of minutes pass in
+//! milliseconds. Commands go in as the JSON a socket would bring.
+
+use crate::support::stage::{Draft, Stage};
+use seatwire::app::{Addresses, App};
+use seatwire::checkout::order::OrderState;
+use seatwire::clock::Clock;
+use seatwire::config::Config;
+use seatwire::paysim::{PaysimConfig, start};
+use seatwire::shutdown::Shutdown;
+use seatwire::store::order;
+use seatwire::{command, job};
+use seatwire_proto::client::decode;
+use seatwire_proto::id::{IdentityId, OrderId};
+use serde_json::{Value, json};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU32, Ordering};
+
+static NEXT_KEY: AtomicU32 = AtomicU32::new(0);
+
+/// A key nobody used.
+pub(crate) fn key() -> String {
+    format!("k{}", NEXT_KEY.fetch_add(1, Ordering::Relaxed))
+}
+
+/// The till of one event.
+pub(crate) struct Till {
+    pub(crate) stage: Stage,
+    pub(crate) event: String,
+    pub(crate) app: Arc<App>,
+    pub(crate) clock: Clock,
+    pub(crate) payment_url: String,
+    http: reqwest::Client,
+}
+
+/// A buyer at the counter.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Buyer(pub(crate) IdentityId);
+
+impl Till {
+    pub(crate) async fn open() -> Self {
+        Self::open_with(&Draft::default(), &[]).await
+    }
+
+    pub(crate) async fn open_with(draft: &Draft, settings: &[(&str, &str)]) -> Self {
+        let (stage, event) = Stage::with_event(draft).await;
+        let clock = Clock::manual(Clock::system().now_ms());
+        let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.expect("a port");
+        let sim = start(listener, PaysimConfig::default(), clock.clone(), Shutdown::new()).await.expect("starts");
+        let mut till = Self {
+            app: Self::node(&stage, &clock, &sim.url(), settings).await,
+            payment_url: sim.url(),
+            stage,
+            event,
+            clock,
+            http: reqwest::Client::new(),
+        };
+        till.run_jobs();
+        till
+    }
+
+    async fn node(stage: &Stage, clock: &Clock, payment_url: &str, settings: &[(&str, &str)]) -> Arc<App> {
+        let mut pairs = vec![
+            ("SEATWIRE_DB_CONNECTIONS", "6"),
+            ("SEATWIRE_PAYMENT_TIMEOUT_MS", "500"),
+            ("SEATWIRE_RECONCILE_MS", "20"),
+        ];
+        pairs.extend(settings.iter().copied());
+        let config = Config::from_pairs(pairs).expect("fits");
+        let addresses = Addresses {
+            database_url: stage.database_url.clone(),
+            redis_url: stage.redis.url(),
+            payment_url: payment_url.to_owned(),
+        };
+        App::start(config, clock.clone(), &addresses, Shutdown::new()).await.expect("the node starts")
+    }
+
+    fn run_jobs(&mut self) {
+        tokio::spawn(job::run(self.app.clone()));
+    }
+
+    /// One command of a buyer, as JSON in and out.
+    pub(crate) async fn call(&self, buyer: Buyer, op: &str, mut fields: Value) -> Value {
+        fields["id"] = 1.into();
+        fields["op"] = op.into();
+        if fields.get("key").is_none() && !matches!(op, "order") {
+            fields["key"] = key().into();
+        }
+        let message = decode(fields.to_string().as_bytes()).unwrap_or_else(|error| panic!("{op}: {error:?}"));
+        let reply = command::run(&self.app, Some(buyer.0), message).await.to_text();
+        serde_json::from_str(&reply).expect("JSON")
+    }
+
+    /// A new buyer with these seats in the basket; also the hold.
+    pub(crate) async fn buyer_with(&self, seats: &[u32]) -> (Buyer, Value) {
+        let buyer = Buyer(IdentityId::generate());
+        let reply = self.call(buyer, "hold", json!({"event": self.event, "seats": seats})).await;
+        assert_eq!(reply["ok"], true, "{reply}");
+        (buyer, reply["hold"].clone())
+    }
+
+    /// Pays a hold as shown.
+    pub(crate) async fn checkout(&self, buyer: Buyer, hold: &Value, method: &str) -> Value {
+        self.call(buyer, "checkout", checkout_of(hold, method)).await
+    }
+
+    /// The order of a reply; panics when it is none.
+    pub(crate) async fn bought(&self, buyer: Buyer, hold: &Value, method: &str) -> Value {
+        let reply = self.checkout(buyer, hold, method).await;
+        assert_eq!(reply["ok"], true, "{reply}");
+        reply["order"].clone()
+    }
+
+    pub(crate) async fn order(&self, buyer: Buyer, id: &Value) -> Value {
+        let reply = self.call(buyer, "order", json!({"order": id})).await;
+        assert_eq!(reply["ok"], true, "{reply}");
+        reply["order"].clone()
+    }
+
+    /// Lets time pass until the order is in this public state; faster after the first half minute.
+    pub(crate) async fn until(&self, buyer: Buyer, id: &Value, state: &str) -> Value {
+        let passed = AtomicU32::new(0);
+        crate::support::eventually(&format!("{id} to be {state}"), || async {
+            let order = self.order(buyer, id).await;
+            if order["state"] == state {
+                return Some(order);
+            }
+            self.clock.advance_ms(if passed.fetch_add(1, Ordering::Relaxed) < 30 { 1_000 } else { 15_000 });
+            None
+        })
+        .await
+    }
+
+    /// The state only the database knows.
+    pub(crate) async fn inner_state(&self, id: &Value) -> OrderState {
+        let id: OrderId = id.as_str().expect("an id").parse().expect("an id");
+        order::read(self.app.store.pool(), id).await.expect("reads").expect("the order").state
+    }
+
+    /// What everyone sees of a seat: `0` available, `1` held, `2` sold.
+    pub(crate) async fn seat(&self, seat: usize) -> u8 {
+        let event = self.event.parse().expect("an id");
+        let facts = self.app.catalogue.event(event).await.expect("reads").expect("the event");
+        self.app.inventory.read_map(&facts).await.expect("the map").states[seat]
+    }
+
+    /// Waits until everyone sees a seat so.
+    pub(crate) async fn until_seat(&self, seat: usize, state: u8) {
+        let passed = AtomicU32::new(0);
+        crate::support::eventually(&format!("seat {seat} to be {state}"), || async {
+            if self.seat(seat).await == state {
+                return Some(());
+            }
+            self.clock.advance_ms(if passed.fetch_add(1, Ordering::Relaxed) < 30 { 1_000 } else { 15_000 });
+            None
+        })
+        .await;
+    }
+
+    /// Money the provider took for an order, and gave back.
+    pub(crate) async fn money(&self, id: &Value) -> (Vec<i64>, i64) {
+        let ledger = self.ledger().await;
+        let intents = ledger["intents"].as_array().expect("a list");
+        let of_order = |intent: &&Value| &intent["metadata"]["order"] == id;
+        let charges = intents.iter().filter(of_order).flat_map(|i| i["charges"].as_array().expect("a list"));
+        let paid: Vec<&Value> = charges.filter(|charge| charge["paid"] == true).collect();
+        let back = paid.iter().filter_map(|charge| charge["amount_refunded"].as_i64()).sum();
+        (paid.iter().filter_map(|charge| charge["amount"].as_i64()).collect(), back)
+    }
+
+    /// Everything the provider did.
+    pub(crate) async fn ledger(&self) -> Value {
+        self.http
+            .get(format!("{}/_sim/ledger", self.payment_url))
+            .send()
+            .await
+            .expect("answers")
+            .json()
+            .await
+            .expect("JSON")
+    }
+
+    /// Switches faults of the provider.
+    pub(crate) async fn faults(&self, form: &[(&str, &str)]) {
+        self.http.post(format!("{}/_sim/faults", self.payment_url)).form(form).send().await.expect("answers");
+    }
+
+    /// Presses a button on the page of the bank.
+    pub(crate) async fn press(&self, order: &Value, button: &str) {
+        let page = order["action"]["url"].as_str().expect("a page").replace('?', &format!("/{button}?"));
+        let http = reqwest::Client::builder().redirect(reqwest::redirect::Policy::none()).build().expect("a client");
+        let back = http.post(page).send().await.expect("answers");
+        assert_eq!(back.status(), 303);
+    }
+
+    /// What must always be true: reserved and sold seats and tickets agree with the orders, and money with both.
+    pub(crate) async fn check_books(&self) {
+        let pool = self.app.store.pool();
+        let one = async |sql: &'static str| sqlx::query_scalar::<_, i64>(sql).fetch_one(pool).await.expect("counts");
+        let reserved = "select count(*) from taken_seats t where state = 'reserved' and not exists (
+            select 1 from orders o where o.order_id = t.order_id and o.state in ('creating', 'payable', 'confirming',
+            'action_required', 'processing', 'payment_unknown', 'cancelling'))";
+        assert_eq!(one(reserved).await, 0, "a reserved seat without an open order");
+        let sold = "select count(*) from taken_seats t full join
+            (select * from tickets where seat_index is not null and state in ('valid', 'used')) k
+            on k.event_id = t.event_id and k.seat_index = t.seat_index and k.order_id = t.order_id
+            where (t.state = 'sold') is distinct from (k.ticket_id is not null)";
+        assert_eq!(one(sold).await, 0, "a sold seat without a ticket, or a ticket without a seat");
+        let unpaid = "select count(*) from tickets k join orders o using (order_id)
+            where k.state = 'valid' and o.captured_minor <> o.total_minor";
+        assert_eq!(one(unpaid).await, 0, "a ticket that was not paid");
+        let used = "select count(*) from identity_use u where used <> (
+            select coalesce(sum(seats_n), 0) from orders o where o.identity_id = u.identity_id and o.event_id = u.event_id
+            and o.state not in ('cancelled', 'released_unresolved', 'late_success', 'refunded', 'refund_due'))";
+        assert_eq!(one(used).await, 0, "an identity's count is wrong");
+        let ledger = self.ledger().await;
+        for intent in ledger["intents"].as_array().expect("a list") {
+            let id: OrderId = intent["metadata"]["order"].as_str().expect("an order").parse().expect("an id");
+            let row = order::read(pool, id).await.expect("reads").expect("every intent has an order");
+            let charges = intent["charges"].as_array().expect("a list");
+            let paid = charges.iter().filter(|charge| charge["paid"] == true);
+            let (n, taken, back) = paid.fold((0, 0, 0), |(n, taken, back), charge| {
+                let amount = |field: &str| charge[field].as_i64().expect("an amount");
+                (n + 1, taken + amount("amount"), back + amount("amount_refunded"))
+            });
+            assert!(n <= 1, "charged twice: {intent}");
+            if row.check_at_ms.is_none() {
+                assert_eq!((row.captured_minor, row.refunded_minor), (taken, back), "{row:?}");
+                let is_sold = matches!(row.state, OrderState::Fulfilled);
+                assert_eq!(is_sold, taken > back, "{row:?}");
+            }
+        }
+    }
+}
+
+/// The fields of a checkout of this hold.
+pub(crate) fn checkout_of(hold: &Value, method: &str) -> Value {
+    json!({
+        "hold": hold["id"],
+        "buyer": {"name": "Ada", "email": "ada@example.org"},
+        "payment": {"method": method},
+        "expect_total_minor": hold["total_minor"],
+    })
+}

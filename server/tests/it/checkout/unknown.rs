@@ -1,0 +1,120 @@
+//! Answers that are lost, late or contradicted: nothing is guessed, and every charge ends as tickets or goes back.
+
+use super::code;
+use super::till::Till;
+use seatwire::checkout::order::OrderState;
+use serde_json::json;
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_lost_answer_is_unknown_until_the_provider_tells() {
+    let till = Till::open().await;
+    for (seat, method) in [(1, "pm_sim_timeout_charged"), (2, "pm_sim_500_charged")] {
+        let (buyer, hold) = till.buyer_with(&[seat]).await;
+        let order = till.bought(buyer, &hold, method).await;
+        assert_eq!(order["state"], "payment_unknown", "{method}");
+        let pay = json!({"order": order["id"], "payment": {"method": "pm_card_visa"}});
+        assert_eq!(code(&till.call(buyer, "pay", pay).await), "payment_open");
+        assert_eq!(code(&till.call(buyer, "cancel", json!({"order": order["id"]})).await), "cancel_refused");
+        let paid = till.until(buyer, &order["id"], "paid").await;
+        assert_eq!(paid["tickets"].as_array().map(Vec::len), Some(1));
+        assert_eq!(till.money(&order["id"]).await, (vec![4750], 0));
+        till.until_seat(seat as usize, 2).await;
+    }
+    till.check_books().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn what_was_never_charged_is_cancelled_behind_the_fence() {
+    let till = Till::open().await;
+    for (seat, method) in [(1, "pm_sim_timeout_not_charged"), (2, "pm_sim_500_not_charged")] {
+        let (buyer, hold) = till.buyer_with(&[seat]).await;
+        let order = till.bought(buyer, &hold, method).await;
+        assert_eq!(order["state"], "payment_unknown", "{method}");
+        till.until(buyer, &order["id"], "cancelled").await;
+        till.until_seat(seat as usize, 0).await;
+        assert_eq!(till.money(&order["id"]).await, (vec![], 0));
+    }
+    // At the provider's as well: nobody can charge these any more.
+    let ledger = till.ledger().await;
+    assert!(ledger["intents"].as_array().expect("a list").iter().all(|intent| intent["status"] == "canceled"));
+    till.check_books().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_busy_provider_is_asked_again_by_the_same_key() {
+    let till = Till::open_with(&Default::default(), &[("SEATWIRE_PAYMENT_TIMEOUT_MS", "3000")]).await;
+    let (buyer, hold) = till.buyer_with(&[1]).await;
+    let order = till.bought(buyer, &hold, "pm_sim_429_then_ok").await;
+    assert_eq!(order["state"], "paid");
+    assert_eq!(till.money(&order["id"]).await, (vec![4750], 0));
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn processing_ends_as_the_provider_says() {
+    let till = Till::open().await;
+    let (buyer, hold) = till.buyer_with(&[1]).await;
+    let order = till.bought(buyer, &hold, "pm_sim_processing_then_ok").await;
+    assert_eq!(order["state"], "payment_pending");
+    till.until(buyer, &order["id"], "paid").await;
+    let (buyer, hold) = till.buyer_with(&[2]).await;
+    let order = till.bought(buyer, &hold, "pm_sim_processing_then_fail").await;
+    let declined = till.until(buyer, &order["id"], "payment_declined").await;
+    assert_eq!(declined["decline"]["reason"], "generic_decline");
+    till.check_books().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_late_charge_takes_its_seats_again_when_they_are_free() {
+    let till = Till::open().await;
+    let (buyer, hold) = till.buyer_with(&[5]).await;
+    let order = till.bought(buyer, &hold, "pm_sim_late_success_40m").await;
+    assert_eq!(order["state"], "payment_pending");
+    till.until_seat(5, 0).await;
+    assert_eq!(till.inner_state(&order["id"]).await, OrderState::ReleasedUnresolved);
+    assert_eq!(till.order(buyer, &order["id"]).await["state"], "payment_unknown");
+    let paid = till.until(buyer, &order["id"], "paid").await;
+    assert_eq!(paid["tickets"][0]["seat"], 5);
+    till.until_seat(5, 2).await;
+    assert_eq!(till.money(&order["id"]).await, (vec![4750], 0));
+    till.check_books().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_late_charge_whose_seats_are_gone_goes_back() {
+    let till = Till::open().await;
+    let (buyer, hold) = till.buyer_with(&[5, 6]).await;
+    let order = till.bought(buyer, &hold, "pm_sim_late_success_40m").await;
+    till.until_seat(5, 0).await;
+    let (other, hold) = till.buyer_with(&[6]).await;
+    till.bought(other, &hold, "pm_card_visa").await;
+    let refunded = till.until(buyer, &order["id"], "refunded").await;
+    assert_eq!(refunded["refunded_minor"], 9500);
+    assert_eq!(till.money(&order["id"]).await, (vec![9500], 9500));
+    assert_eq!((till.seat(5).await, till.seat(6).await), (0, 2), "all or none");
+    till.check_books().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_provider_that_is_away_charges_nobody_and_the_seats_stay() {
+    let till = Till::open().await;
+    till.faults(&[("outage", "fail")]).await;
+    let (buyer, hold) = till.buyer_with(&[1]).await;
+    let order = till.bought(buyer, &hold, "pm_card_visa").await;
+    assert_eq!(
+        (&order["state"], &order["decline"]["reason"]),
+        (&"payment_declined".into(), &"provider_unavailable".into())
+    );
+    assert_eq!(till.seat(1).await, 1);
+    till.faults(&[("outage", "none")]).await;
+    let paid = till.call(buyer, "pay", json!({"order": order["id"], "payment": {"method": "pm_card_visa"}})).await;
+    assert_eq!(paid["order"]["state"], "paid", "{paid}");
+    // An answer nobody can read is no answer.
+    let (buyer, hold) = till.buyer_with(&[2]).await;
+    let order = till.bought(buyer, &hold, "pm_card_chargeDeclined").await;
+    till.faults(&[("outage", "garbage")]).await;
+    let lost = till.call(buyer, "pay", json!({"order": order["id"], "payment": {"method": "pm_card_visa"}})).await;
+    assert_eq!(lost["order"]["state"], "payment_unknown", "{lost}");
+    till.faults(&[("outage", "none")]).await;
+    till.until(buyer, &order["id"], "paid").await;
+    till.check_books().await;
+}
