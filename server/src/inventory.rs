@@ -432,11 +432,17 @@ impl Inventory {
         expiry::sweep(&self.0, event).await
     }
 
-    /// Events this node has touched, and whether they may have open holds.
+    /// Events this node has touched, and whether they may have open holds, as of the last sweep.
     #[must_use]
     pub fn touched_events(&self) -> Vec<(Arc<EventFacts>, bool)> {
         let lives = self.0.lives.all();
         lives.iter().map(|life| (life.facts(), life.may_have_holds.load(Ordering::Relaxed))).collect()
+    }
+
+    /// Events this node has touched whose next sweep is due.
+    #[must_use]
+    pub fn events_to_sweep(&self) -> Vec<Arc<EventFacts>> {
+        self.0.lives.all().iter().filter(|life| expiry::is_due(life)).map(|life| life.facts()).collect()
     }
 
     /// Looks whether the Redis that answers is still the one we know. Another one: every event is looked at anew before

@@ -79,6 +79,17 @@ pub(super) async fn call(
     head: &Head<'_>,
     body: &[u8],
 ) -> Result<(u32, Reply), InventoryError> {
+    call_with(inner, verb, head, body, &[]).await
+}
+
+/// The same with further arguments behind the body.
+async fn call_with(
+    inner: &Arc<Inner>,
+    verb: Verb,
+    head: &Head<'_>,
+    body: &[u8],
+    more: &[Value],
+) -> Result<(u32, Reply), InventoryError> {
     let life = inner.lives.of(head.event);
     for _ in 0..MAX_TURNS {
         let generation = inner.scripts.generation();
@@ -88,7 +99,9 @@ pub(super) async fn call(
         };
         let head_bytes = head.encode(inner.scripts.deadline_ms(), epoch, seq);
         let key = Life { event: head.event.id, epoch }.key("m");
-        let args = vec![Value::from(&head_bytes[..]), Value::from(body)];
+        let mut args = Vec::with_capacity(2 + more.len());
+        args.extend([Value::from(&head_bytes[..]), Value::from(body)]);
+        args.extend_from_slice(more);
         match inner.scripts.call(generation, verb, &[&key], args).await {
             Ok(reply) => match reply.word {
                 Word::Lost | Word::Behind => {
@@ -126,7 +139,19 @@ pub(super) async fn ask<T>(
     body: &[u8],
     read: impl FnOnce(Result<Success<'_>, Refusal>, &Reply) -> Result<T, InventoryError>,
 ) -> Result<Answer<T>, InventoryError> {
-    let (epoch, reply) = call(inner, verb, head, body).await?;
+    ask_with(inner, verb, head, body, &[], read).await
+}
+
+/// The same with further arguments behind the body.
+pub(super) async fn ask_with<T>(
+    inner: &Arc<Inner>,
+    verb: Verb,
+    head: &Head<'_>,
+    body: &[u8],
+    more: &[Value],
+    read: impl FnOnce(Result<Success<'_>, Refusal>, &Reply) -> Result<T, InventoryError>,
+) -> Result<Answer<T>, InventoryError> {
+    let (epoch, reply) = call_with(inner, verb, head, body, more).await?;
     if reply.word == Word::KeyReused {
         let outcome = read(Err(Refusal::KeyReused), &reply)?;
         let position = Position { epoch, seq: reply.seq };

@@ -3,18 +3,34 @@
 
 use super::answer;
 use super::call::{Head, call};
+use super::life::EventLife;
 use super::script::Verb;
 use super::{HoldRecord, Inner, InventoryError, Swept};
 use crate::catalogue::EventFacts;
 use seatwire_proto::id::IdentityId;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
+use std::time::{Duration, Instant};
 use uuid::Uuid;
 
 /// Holds ended in one script call: about a millisecond of Redis.
 const MAX_ENDED_PER_CALL: u32 = 64;
 /// Calls in one sweep; what is left waits for the next.
 const MAX_CALLS_PER_SWEEP: usize = 64;
+/// An event without open holds, as far as this node knows, is looked at as often as this: another node may have died
+/// before it swept.
+const IDLE_SWEEP_INTERVAL: Duration = Duration::from_secs(5);
+/// Redis' clock moved, rather than nobody swept, when it ran ahead of this node's stopwatch by more than this.
+const CLOCK_MOVED_MS: i64 = 10_000;
+/// Flags of the call: the clock is right; the clock was moved.
+const BELIEVE_CLOCK: u8 = 4;
+const CORRECT_CLOCK: u8 = 8;
+
+/// Whether a sweep is due.
+pub(super) fn is_due(life: &EventLife) -> bool {
+    let swept = *life.swept.lock();
+    life.may_have_holds.load(Ordering::Relaxed) || swept.is_none_or(|swept| swept.elapsed() >= IDLE_SWEEP_INTERVAL)
+}
 
 pub(super) async fn sweep(inner: &Arc<Inner>, event: &Arc<EventFacts>) -> Result<Swept, InventoryError> {
     let head = Head::without_key(event, IdentityId::from_uuid(Uuid::nil()));
@@ -22,16 +38,29 @@ pub(super) async fn sweep(inner: &Arc<Inner>, event: &Arc<EventFacts>) -> Result
     let some = |bytes: &[u8]| -> Result<Vec<HoldRecord>, InventoryError> {
         Ok(answer::holds(bytes)?.into_iter().filter_map(|(_, hold)| hold).collect())
     };
+    let life = inner.lives.of(event);
+    let since_last_ms = life.swept.lock().replace(Instant::now()).map(|last| last.elapsed().as_millis() as i64);
+    let mut flags = 0;
     for _ in 0..MAX_CALLS_PER_SWEEP {
+        let head = Head { flags, ..head.clone() };
         let (_, reply) = call(inner, Verb::Expire, &head, &MAX_ENDED_PER_CALL.to_le_bytes()).await?;
         swept.open_holds = reply.int(1) as u32;
         swept.expired.extend(some(reply.bytes(2))?);
         swept.expiring.extend(some(reply.bytes(3))?);
         swept.expiring.extend(some(reply.bytes(4))?);
+        // A small step back is waited for; a large jump stands still until it is judged here.
+        let jump_ms = reply.int(5);
+        if jump_ms.abs() > CLOCK_MOVED_MS && flags == 0 {
+            let moved = jump_ms < 0 || since_last_ms.is_some_and(|since| jump_ms - since > CLOCK_MOVED_MS);
+            flags = if moved { CORRECT_CLOCK } else { BELIEVE_CLOCK };
+            tracing::warn!(event = %event.id, jump_ms, moved, "a jump of Redis' clock; expiry stood still");
+            continue;
+        }
+        flags = 0;
         if reply.int(0) == 1 {
             break;
         }
     }
-    inner.lives.of(event).may_have_holds.store(swept.open_holds > 0, Ordering::Relaxed);
+    life.may_have_holds.store(swept.open_holds > 0, Ordering::Relaxed);
     Ok(swept)
 }

@@ -1,18 +1,19 @@
 //! Adding to a basket: seats by index, and places of an area. One script call decides and writes.
 
 use super::answer;
-use super::call::{BREAKS_MODE, Head, NEEDS_ADMISSION, ask};
+use super::call::{BREAKS_MODE, Head, NEEDS_ADMISSION, ask_with};
 use super::key::compose_hold_id;
 use super::record::{Reader, encode_group};
 use super::script::Verb;
 use super::{Answer, Caller, HoldOutcome, Inner, InventoryError};
+use fred::types::Value;
 use seatwire_proto::client::MAX_SEATS_PER_COMMAND;
 use seatwire_proto::seat::{AreaIndex, SeatIndex, SeatState};
 use seatwire_proto::server::{PriceTier, SalesMode};
 use std::sync::Arc;
 
-/// The seats as `lua/hold.lua` wants them; `None` for a seat the event does not have.
-fn body(caller: &Caller, seats: &[SeatIndex]) -> Option<Vec<u8>> {
+/// The seats as `lua/hold.lua` wants them: its body, and the bounds of the runs; `None` for a seat the event does not have.
+fn body(caller: &Caller, seats: &[SeatIndex]) -> Option<(Vec<u8>, Vec<Value>)> {
     let mut groups: Vec<(u8, &PriceTier)> = Vec::new();
     let mut lines = Vec::with_capacity(seats.len() * 5);
     let mut words = Vec::with_capacity(seats.len() * 4);
@@ -31,7 +32,7 @@ fn body(caller: &Caller, seats: &[SeatIndex]) -> Option<Vec<u8>> {
             _ => runs.push((seat.0, 1)),
         }
     }
-    let mut body = Vec::with_capacity(6 + groups.len() * 15 + lines.len() + words.len() + runs.len() * 6);
+    let mut body = Vec::with_capacity(6 + groups.len() * 15 + lines.len() + words.len() + runs.len() * 2);
     body.extend([0, groups.len() as u8]);
     body.extend((seats.len() as u16).to_le_bytes());
     body.extend((runs.len() as u16).to_le_bytes());
@@ -40,11 +41,14 @@ fn body(caller: &Caller, seats: &[SeatIndex]) -> Option<Vec<u8>> {
     }
     body.extend(lines);
     body.extend(words);
+    let mut bounds = Vec::with_capacity(runs.len() * 2);
     for (first, len) in runs {
-        body.extend(first.to_le_bytes());
         body.extend(len.to_le_bytes());
+        let first = u64::from(first) * 4;
+        bounds.push(Value::from(first.to_string()));
+        bounds.push(Value::from((first + u64::from(len) * 4 - 1).to_string()));
     }
-    Some(body)
+    Some((body, bounds))
 }
 
 fn head(inner: &Inner, caller: &Caller) -> HeadOf {
@@ -65,7 +69,7 @@ pub(super) async fn hold(
     if seats.is_empty() || seats.len() > MAX_SEATS_PER_COMMAND {
         return Err(InventoryError::Malformed(format!("a hold of {} seats", seats.len())));
     }
-    let body =
+    let (body, bounds) =
         body(caller, seats).ok_or_else(|| InventoryError::Malformed("a hold of a seat that is not there".into()))?;
     let HeadOf { new_hold, mut flags } = head(inner, caller);
     let by_section = |seat: &SeatIndex| caller.event.section_of(*seat);
@@ -73,7 +77,7 @@ pub(super) async fn hold(
         flags |= BREAKS_MODE;
     }
     let head = Head { flags, new_hold: Some(new_hold), ..Head::of(caller) };
-    take(inner, Verb::Hold, &head, &body).await
+    take(inner, Verb::Hold, &head, &body, bounds).await
 }
 
 pub(super) async fn hold_area(
@@ -95,7 +99,7 @@ pub(super) async fn hold_area(
     encode_group(&mut body, tier, price.price_minor, price.fee_minor);
     let HeadOf { new_hold, flags } = head(inner, caller);
     let head = Head { flags, new_hold: Some(new_hold), ..Head::of(caller) };
-    take(inner, Verb::HoldArea, &head, &body).await
+    take(inner, Verb::HoldArea, &head, &body, Vec::new()).await
 }
 
 async fn take(
@@ -103,8 +107,9 @@ async fn take(
     verb: Verb,
     head: &Head<'_>,
     body: &[u8],
+    more: Vec<Value>,
 ) -> Result<Answer<HoldOutcome>, InventoryError> {
-    ask(inner, verb, head, body, |outcome, _| match outcome {
+    ask_with(inner, verb, head, body, &more, |outcome, _| match outcome {
         Ok(success) => {
             let mut extra = Reader(success.extra);
             let is_together = extra.uint(1)? == 1;

@@ -7,6 +7,7 @@ use parking_lot::{Mutex, RwLock};
 use seatwire_proto::id::EventId;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Instant;
 
 /// What this node knows of an event's life.
 #[derive(Debug)]
@@ -14,6 +15,8 @@ pub(super) struct EventLife {
     now: Mutex<Known>,
     /// Whether holds may be open, so that the sweeper looks often.
     pub(super) may_have_holds: AtomicBool,
+    /// When this node swept it last.
+    pub(super) swept: Mutex<Option<Instant>>,
     /// One opening at a time on this node.
     pub(super) opening: tokio::sync::Mutex<()>,
     /// The facts last used, for the sweeper.
@@ -89,6 +92,7 @@ impl Lives {
         let life = EventLife {
             now: Mutex::default(),
             may_have_holds: AtomicBool::new(true),
+            swept: Mutex::default(),
             opening: tokio::sync::Mutex::new(()),
             facts: RwLock::new(Arc::clone(event)),
         };

@@ -2,24 +2,32 @@
 //! before. Any number of nodes may run it: the script decides who ends what.
 
 use crate::app::App;
-use crate::inventory::HoldRecord;
+use crate::catalogue::EventFacts;
+use crate::inventory::{HoldRecord, InventoryError};
 use seatwire_proto::server::Push;
+use std::sync::Arc;
 
 pub(super) async fn run(app: &App) -> anyhow::Result<()> {
-    for (event, may_have_holds) in app.inventory.touched_events() {
-        if !may_have_holds {
-            continue;
+    let mut failed = None;
+    for event in app.inventory.events_to_sweep() {
+        // One event that cannot be opened must not keep the others' holds alive.
+        if let Err(error) = sweep(app, &event).await {
+            failed = Some(error);
         }
-        let swept = app.inventory.sweep(&event).await?;
-        let now_ms = app.inventory.now_ms();
-        let wire = |hold: &HoldRecord| hold.to_wire(&event, now_ms);
-        for hold in &swept.expired {
-            app.sender.to_identity(hold.identity, &Push::HoldExpired { hold: wire(hold) }).await;
-            app.sender.to_identity(hold.identity, &Push::HoldUpdate { id: hold.id, hold: None }).await;
-        }
-        for hold in &swept.expiring {
-            app.sender.to_identity(hold.identity, &Push::HoldExpiring { hold: wire(hold) }).await;
-        }
+    }
+    failed.map_or(Ok(()), |error| Err(error.into()))
+}
+
+async fn sweep(app: &App, event: &Arc<EventFacts>) -> Result<(), InventoryError> {
+    let swept = app.inventory.sweep(event).await?;
+    let now_ms = app.inventory.now_ms();
+    let wire = |hold: &HoldRecord| hold.to_wire(event, now_ms);
+    for hold in &swept.expired {
+        app.sender.to_identity(hold.identity, &Push::HoldExpired { hold: wire(hold) }).await;
+        app.sender.to_identity(hold.identity, &Push::HoldUpdate { id: hold.id, hold: None }).await;
+    }
+    for hold in &swept.expiring {
+        app.sender.to_identity(hold.identity, &Push::HoldExpiring { hold: wire(hold) }).await;
     }
     Ok(())
 }

@@ -4,7 +4,12 @@ if code == HELD and record_changes then
   hold = pack('<Bc16I6BI2B', hold_flags, hold_id, expires, #groups / GROUP, #seats / 5, #areas / 9) .. groups .. seats .. areas
   if is_new then
     open = open + 1
-    call('SETRANGE', base .. 'n', number * 24, pack('<c16I6BB', me, expires, 1, 0))
-    call('APPEND', base .. 'x' .. ceil(expires / BUCKET_MS), pack('<I4', number))
+    local slot = pack('<c16I6BB', me, expires, 1, 0)
+    if is_new_number then
+      call('APPEND', base .. 'n', slot)
+    else
+      call('SETRANGE', base .. 'n', number * 24, slot)
+    end
+    call('APPEND', base .. 'x' .. format('%d', ceil(expires / BUCKET_MS)), pack('<I4', number))
   end
 end

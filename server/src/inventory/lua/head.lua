@@ -11,8 +11,8 @@
 --   replayed      answer, hold: the first answer under this key
 --   done          answer, hold: the answer; a marked answer means "with this hold"
 local spread = unpack
-local call, pack, unpack, sub, byte, floor, ceil, max =
-  redis.call, struct.pack, struct.unpack, string.sub, string.byte, math.floor, math.ceil, math.max
+local call, pack, unpack, sub, byte, format, floor, ceil, max =
+  redis.call, struct.pack, struct.unpack, string.sub, string.byte, string.format, math.floor, math.ceil, math.max
 
 -- Numbers of the answers; answer.rs reads them.
 local HELD, DONE, LOCKED = 1, 2, 3
@@ -32,8 +32,8 @@ local BUCKET_MS = 250
 local KEEP_MS = 600000
 -- Answers kept in an identity's own record; older ones move to a shared bucket of five minutes.
 local MAX_INLINE_ANSWERS, ANSWER_BUCKET_MS = 4, 300000
--- Changes kept for nodes that lost a message and for the journal.
-local MAX_CHANGES = 4096
+-- Changes kept for nodes that lost a message and for the journal; cut once in so many changes.
+local MAX_CHANGES, CUT_EVERY = '4096', 64
 -- An answer: code B, epoch I4, seq I6, Redis' clock I6, length of the hold I2 (or this mark), hold, the verb's own.
 local HEAD, CURRENT_HOLD = 17, 65535
 -- Bytes of a price group: tier B, price I7, fee I7.
@@ -60,7 +60,7 @@ end
 
 -- The event's time never goes back, and stands still over a jump until the sweeper has judged it (flag 4: believe it).
 local now, jump = raw - skew, 0
-if now < high or (open > 0 and now - high > JUMP_MS and flags < 4) then
+if now < high or (open > 0 and now - high > JUMP_MS and flags % 8 < 4) then
   now, jump = high, now - high
 else
   high = now

@@ -1,8 +1,9 @@
 -- hold: adds seats to the caller's hold, all or none; a seat of one's own is a no-op that succeeds.
 -- Order of checks: take.lua's, then seat_taken, limit_exceeded.
 -- ARGV[2]  1 when they are together B, counts of price groups B, seats I2, runs I2; then the groups (15 bytes each), the
---          lines (seat I4, group B), the feed's words of the held seats (I4), and the runs of neighbouring indices that
---          cover the seats in the same order (first I4, length I2).
+--          lines (seat I4, group B), the feed's words of the held seats (I4), and the lengths (I2) of the runs of
+--          neighbouring indices that cover the seats in the same order.
+-- ARGV[3..] of each run: its first and last byte in the map, as text (Redis would make text of a number, slowly).
 -- Answers  held with the first byte and the words of the added seats. Publishes the seats as held. At most 200 seats.
 local is_together, groups_n, seats_n, runs_n = unpack('<BBI2I2', body)
 local lines_at = 7 + GROUP * groups_n
@@ -12,9 +13,9 @@ local map = base .. 's'
 -- The common case: every seat is available, and whole runs are read and written at once.
 local is_clean = true
 if code == DONE then
-  for at = runs_at, #body, 6 do
-    local first, n = unpack('<I4I2', body, at)
-    if call('GETRANGE', map, first * 4, first * 4 + n * 4 - 1) ~= string.rep('\0\0\0\0', n) then
+  for i = 1, runs_n do
+    local n = unpack('<I2', body, runs_at + 2 * i - 2)
+    if call('GETRANGE', map, ARGV[1 + 2 * i], ARGV[2 + 2 * i]) ~= string.rep('\0\0\0\0', n) then
       is_clean = false
       break
     end

@@ -3,9 +3,9 @@ if code == HELD and added_n > 0 then
   record_changes = true
   local owner = pack('<I4', HELD_BY + number)
   if is_clean then
-    for at = runs_at, #body, 6 do
-      local first, n = unpack('<I4I2', body, at)
-      call('SETRANGE', map, first * 4, string.rep(owner, n))
+    for i = 1, runs_n do
+      local n = unpack('<I2', body, runs_at + 2 * i - 2)
+      call('SETRANGE', map, ARGV[1 + 2 * i], string.rep(owner, n))
     end
     available = available - seats_n
   else

@@ -45,24 +45,26 @@ if remembers or record_changes then
 end
 local others_n = others and #others or 0
 if map_changes or record_changes or others_n > 0 then
-  call('SETRANGE', meta_key, 23, pack('<I8I8i8I4I4I4', seq, high, skew, open, numbers, available))
+  call('SETRANGE', meta_key, '23', pack('<I8I8i8I4I4I4', seq, high, skew, open, numbers, available))
   local feed
+  local changes, entry = base .. 'c', format('%d', seq)
   if map_changes then
     feed = pack('<I4I8I8I2I2', epoch, seq, raw, #seat_words / 4, #area_words / 8) .. seat_words .. area_words
-    if others_n == 0 and record_changes then
-      call('XADD', base .. 'c', 'MAXLEN', '~', MAX_CHANGES, seq .. '-0', 'f', feed, me, record)
-    elseif others_n == 0 then
-      call('XADD', base .. 'c', 'MAXLEN', '~', MAX_CHANGES, seq .. '-0', 'f', feed)
-    else
+    if others_n > 0 then
       others[others_n + 1], others[others_n + 2] = 'f', feed
+    elseif record_changes then
+      call('XADD', changes, entry, 'f', feed, me, record)
+    else
+      call('XADD', changes, entry, 'f', feed)
     end
     call('PUBLISH', sub(base, 1, 33) .. 'feed', feed)
+    if seq % CUT_EVERY == 0 then call('XTRIM', changes, 'MAXLEN', '~', MAX_CHANGES) end
   elseif others_n == 0 then
     -- A change that the map does not show: for the journal only.
-    call('XADD', base .. 'c', 'MAXLEN', '~', MAX_CHANGES, seq .. '-*', me, record)
+    call('XADD', changes, 'MAXLEN', '~', MAX_CHANGES, entry .. '-*', me, record)
   end
   if others_n > 0 then
     if record_changes then others[#others + 1], others[#others + 2] = me, record end
-    call('XADD', base .. 'c', 'MAXLEN', '~', MAX_CHANGES, seq .. (map_changes and '-0' or '-*'), spread(others))
+    call('XADD', changes, 'MAXLEN', '~', MAX_CHANGES, entry .. (map_changes and '-0' or '-*'), spread(others))
   end
 end

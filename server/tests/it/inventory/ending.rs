@@ -261,3 +261,31 @@ async fn a_late_success_takes_the_seat_from_whoever_holds_it() {
     assert_eq!(shelf.open_hold(bob).await.as_ref(), Some(rest));
     assert_eq!(&shelf.map().await[..4], "0210");
 }
+
+#[tokio::test]
+async fn a_jump_of_the_clock_ends_no_hold_and_makes_none_immortal() {
+    let shelf = hasty(100_000).await;
+    let (ann, bob) = (IdentityId::generate(), IdentityId::generate());
+    let hold = shelf.held(ann, &[1]).await;
+    assert_eq!(sweep(&shelf).await.open_holds, 1);
+    // Redis' clock goes ahead by a quarter of an hour: for the event, its high-water mark lies that far back.
+    shelf.move_clock_ms(900_000).await;
+    assert_eq!(refused(shelf.hold(bob, &[1]).await), Refusal::SeatTaken(vec![SeatIndex(1)]), "expiry stands still");
+    assert_eq!(sweep(&shelf).await.expired, []);
+    assert_eq!(refused(shelf.hold(bob, &[1]).await), Refusal::SeatTaken(vec![SeatIndex(1)]), "and goes on as before");
+    assert_eq!(shelf.open_hold(ann).await.as_ref(), Some(&hold));
+    // And back again.
+    shelf.move_clock_ms(-900_000).await;
+    assert_eq!(sweep(&shelf).await.expired, []);
+    assert_eq!(shelf.open_hold(ann).await, Some(hold));
+}
+
+#[tokio::test]
+async fn a_hold_that_ended_while_nobody_swept_ends_with_the_first_sweep() {
+    let shelf = hasty(100_000).await;
+    let hold = shelf.held(IdentityId::generate(), &[1]).await;
+    // No node has swept this life yet, so there is no stopwatch to contradict the clock.
+    shelf.move_clock_ms(900_000).await;
+    let expired = sweep(&shelf).await.expired;
+    assert_eq!(expired.iter().map(|ended| ended.id).collect::<Vec<_>>(), [hold.id]);
+}

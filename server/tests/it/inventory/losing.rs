@@ -12,9 +12,7 @@ use seatwire_proto::seat::{AreaIndex, SeatIndex};
 impl Shelf {
     /// A plain command of an operator.
     async fn redis_cli(&self, words: &[&str]) {
-        let config = fred::types::config::Config::from_url(&self.redis.url()).expect("a URL");
-        let client = fred::types::Builder::from_config(config).build().expect("a client");
-        client.init().await.expect("Redis answers");
+        let client = self.plain_client().await;
         let command = CustomCommand::new(words[0].to_owned(), ClusterHash::Random, false);
         let rest: Vec<Value> = words[1..].iter().map(|&word| Value::from(word)).collect();
         let _: Value = client.custom(command, rest).await.expect("runs");

@@ -2,7 +2,7 @@
 
 use crate::support::redis::Redis;
 use crate::support::{eventually, postgres};
-use fred::interfaces::{ClientLike, EventInterface, PubsubInterface};
+use fred::interfaces::{ClientLike, EventInterface, KeysInterface, PubsubInterface};
 use fred::types::Builder;
 use fred::types::config::Config as RedisConfig;
 use parking_lot::Mutex;
@@ -150,6 +150,27 @@ impl Shelf {
 
     pub(crate) async fn open_hold(&self, identity: IdentityId) -> Option<HoldRecord> {
         self.inventory.open_hold(&self.event, identity).await.expect("Redis answers")
+    }
+
+    /// Moves Redis' clock, as the event sees it: its record of where the clock stood moves the other way, and with it
+    /// everything that is compared with the clock.
+    pub(crate) async fn move_clock_ms(&self, by_ms: i64) {
+        let (epoch, _) = self.position().await;
+        let key = format!("{{{}}}:{epoch}:m", self.event.id);
+        let client = self.plain_client().await;
+        let meta: fred::bytes::Bytes = client.get(&key).await.expect("Redis answers");
+        let skew = i64::from_le_bytes(meta[39..47].try_into().expect("eight bytes")) - by_ms;
+        let bytes = fred::types::Value::from(&skew.to_le_bytes()[..]);
+        let _: u64 = client.setrange(&key, 39, bytes).await.expect("Redis answers");
+        client.quit().await.expect("quits");
+    }
+
+    /// A client of an operator.
+    pub(crate) async fn plain_client(&self) -> fred::clients::Client {
+        let config = RedisConfig::from_url(&self.redis.url()).expect("a URL");
+        let client = Builder::from_config(config).build().expect("a client");
+        client.init().await.expect("Redis answers");
+        client
     }
 
     /// The map as digits, one a seat.
