@@ -8,6 +8,7 @@ const MAX_PITCH_PX = 52;
 const MIN_OF_FIT = 0.85;
 const FLIGHT_MS = 420;
 const FIT_MARGIN_PX = 20;
+const SECTION_MARGIN_PX = 34;
 
 export interface Insets {
   top: number;
@@ -73,8 +74,9 @@ export class Camera {
     this.#go(this.poseFor(this.#bounds), animate);
   }
 
+  /** Brings a section into view, with room for its name above it. */
   showBox(box: Box, animate: boolean): void {
-    this.#go(this.poseFor(box), animate);
+    this.#go(this.poseFor(box, SECTION_MARGIN_PX), animate);
   }
 
   /** Brings a point to the middle with neighbours `pitchPx` apart. */

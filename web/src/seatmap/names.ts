@@ -4,6 +4,7 @@ import type { Camera } from "./camera";
 import type { Ground, Region } from "./ground";
 import { type Box, inside, type Point } from "./outline";
 import type { Palette } from "./palette";
+import { drawPlates, LINE_HALF_HEIGHT_PX, PLATE_HALF_HEIGHT_PX, type Plate, placePlates, type Wanted } from "./plates";
 
 export const FONT = 'system-ui, -apple-system, "Segoe UI", Roboto, "Helvetica Neue", sans-serif';
 
@@ -39,11 +40,102 @@ export function drawNames(
   }
   if (namesShown > 0) {
     context.globalAlpha = namesShown;
-    const unnamed = ground.sections.filter((section) => !drawRegionName(context, section, camera, palette, count));
-    drawPlates(context, ground, unnamed, camera, palette, count);
+    const fitting = ground.sections.map((section) => fitOf(context, section, camera, linesOf(section, count)));
+    const unnamed = ground.sections.filter((_, i) => !fitting[i]);
+    const byZone = ground.zones.length > 0 && unnamed.length > ground.sections.length * ZONES_FROM_SHARE;
+    if (!byZone) for (const section of ground.sections) drawRegionName(context, section, camera, palette, count);
+    const areas = ground.areas.filter((area) => area.points.length > 2);
+    const named = areas.filter((area) => drawRegionName(context, area, camera, palette, count));
+    const wanted = byZone
+      ? zonePlates(context, ground, camera, count)
+      : unnamed.map((section) => regionPlate(context, section, camera, count));
+    for (const area of areas) if (!named.includes(area)) wanted.push(regionPlate(context, area, camera, count));
+    drawPlates(context, placePlates(wanted, camera.width), palette, FONT);
+    context.globalAlpha = 1;
+  } else {
+    for (const area of ground.areas) drawRegionName(context, area, camera, palette, count);
+  }
+  if (namesShown < 1) {
+    context.globalAlpha = 1 - namesShown;
+    drawPlates(context, headings(context, ground, camera, count), palette, FONT);
     context.globalAlpha = 1;
   }
-  for (const area of ground.areas) drawRegionName(context, area, camera, palette, count);
+}
+
+/** When more than this share of the sections cannot be named, their zones are. */
+const ZONES_FROM_SHARE = 0.4;
+
+function linesOf(region: Region, count: (left: number) => string): string[] {
+  return [region.price, count(region.left)].filter(Boolean);
+}
+
+function plate(context: CanvasRenderingContext2D, camera: Camera, name: string, words: string, at: Point): Plate {
+  const half = Math.max(textWidth(context, name, 650) * 12, textWidth(context, words, 450) * 11) / 2 + 10;
+  const tall = words ? PLATE_HALF_HEIGHT_PX : LINE_HALF_HEIGHT_PX;
+  return { name, words, half, tall, x: at[0] * camera.scale + camera.x, y: at[1] * camera.scale + camera.y };
+}
+
+/** Beside the section first, so that it stays visible; on it where neither side is free. */
+function regionPlate(
+  context: CanvasRenderingContext2D,
+  region: Region,
+  camera: Camera,
+  count: (left: number) => string,
+): Wanted {
+  const own = plate(context, camera, region.name, linesOf(region, count).join(" · "), region.middle);
+  const beside = ((region.box.y1 - region.box.y0) / 2) * camera.scale + PLATE_HALF_HEIGHT_PX + 4;
+  return {
+    ...own,
+    tries: [
+      [0, -beside],
+      [0, beside],
+      [0, 0],
+    ],
+  };
+}
+
+function zonePlates(
+  context: CanvasRenderingContext2D,
+  ground: Ground,
+  camera: Camera,
+  count: (left: number) => string,
+): Wanted[] {
+  const step = 2 * PLATE_HALF_HEIGHT_PX + 4;
+  return ground.zones.map((zone) => {
+    const left = zone.sections.reduce((sum, section) => sum + section.left, 0);
+    return {
+      ...plate(context, camera, zone.name, count(left), zone.middle),
+      tries: [
+        [0, 0],
+        [0, step],
+        [0, -step],
+      ],
+    };
+  });
+}
+
+/** Over sections that are large on the screen: their names, kept in view while their seats are. */
+function headings(
+  context: CanvasRenderingContext2D,
+  ground: Ground,
+  camera: Camera,
+  count: (left: number) => string,
+): Plate[] {
+  const top = camera.insets.top + LINE_HALF_HEIGHT_PX + 2;
+  const bottom = camera.height - camera.insets.bottom;
+  const wanted: Wanted[] = [];
+  for (const section of ground.sections) {
+    const { box } = section;
+    const x0 = Math.max(box.x0 * camera.scale + camera.x, 0);
+    const x1 = Math.min(box.x1 * camera.scale + camera.x, camera.width);
+    const y0 = box.y0 * camera.scale + camera.y - LINE_HALF_HEIGHT_PX - 3;
+    const y1 = box.y1 * camera.scale + camera.y - 2 * LINE_HALF_HEIGHT_PX;
+    if (x1 <= x0 || y1 < top || y0 > bottom) continue;
+    const own = plate(context, camera, `${section.name} · ${count(section.left)}`, "", section.middle);
+    if (x1 - x0 < own.half) continue;
+    wanted.push({ ...own, x: (x0 + x1) / 2, y: Math.max(y0, top), tries: [[0, 0]] });
+  }
+  return placePlates(wanted, camera.width);
 }
 
 function middleOf(box: Box): Point {
@@ -87,7 +179,7 @@ function drawRegionName(
   if (px < -width || py < -height || px > camera.width + width || py > camera.height + height) return true;
   if (width < 14 || height < 10) return false;
 
-  const lines = [region.price, count(region.left)].filter(Boolean);
+  const lines = linesOf(region, count);
   const fit = fitOf(context, region, camera, lines);
   if (!fit) return false;
   const { size, full } = fit;
@@ -166,69 +258,4 @@ function holds(region: Region, half: number, tall: number): boolean {
     for (const dy of [-tall, 0, tall]) if (!inside(region.points, x + dx, y + dy)) return false;
   }
   return true;
-}
-
-interface Plate {
-  name: string;
-  words: string;
-  x: number;
-  y: number;
-  half: number;
-}
-
-const PLATE_HALF_HEIGHT_PX = 20;
-
-function plate(context: CanvasRenderingContext2D, camera: Camera, name: string, words: string, at: Point): Plate {
-  const half = Math.max(textWidth(context, name, 650) * 12, textWidth(context, words, 450) * 11) / 2 + 10;
-  return { name, words, half, x: at[0] * camera.scale + camera.x, y: at[1] * camera.scale + camera.y };
-}
-
-/** Sections whose names do not fit get plates over them; where those would cover each other, their zones do. */
-function drawPlates(
-  context: CanvasRenderingContext2D,
-  ground: Ground,
-  unnamed: Region[],
-  camera: Camera,
-  palette: Palette,
-  count: (left: number) => string,
-): void {
-  let plates: Plate[] = [];
-  for (const section of unnamed) {
-    const words = [section.price, count(section.left)].filter(Boolean).join(" · ");
-    const own = plate(context, camera, section.name, words, section.middle);
-    own.x = Math.min(Math.max(own.x, own.half + 4), camera.width - own.half - 4);
-    const apart = (other: Plate) =>
-      Math.abs(other.x - own.x) >= other.half + own.half || Math.abs(other.y - own.y) >= 2 * PLATE_HALF_HEIGHT_PX + 2;
-    // Beside the section first, so that it stays visible; on it where neither side is free.
-    const beside = ((section.box.y1 - section.box.y0) / 2) * camera.scale + PLATE_HALF_HEIGHT_PX + 4;
-    const at = own.y;
-    for (const y of [at - beside, at + beside, at]) {
-      own.y = y;
-      if (plates.every(apart)) {
-        plates.push(own);
-        break;
-      }
-    }
-  }
-  if (ground.zones.length > 0 && plates.length < unnamed.length && unnamed.length > ground.sections.length / 2) {
-    plates = ground.zones.map((zone) => {
-      const left = zone.sections.reduce((sum, section) => sum + section.left, 0);
-      return plate(context, camera, zone.name, count(left), zone.middle);
-    });
-  }
-  for (const { name, words, x, y, half } of plates) {
-    context.fillStyle = palette.plate;
-    context.beginPath();
-    context.roundRect(x - half, y - PLATE_HALF_HEIGHT_PX, half * 2, 2 * PLATE_HALF_HEIGHT_PX, 10);
-    context.fill();
-    context.lineWidth = 1;
-    context.strokeStyle = palette.sectionEdge;
-    context.stroke();
-    context.font = `450 11px ${FONT}`;
-    context.fillStyle = palette.mutedText;
-    context.fillText(words, x, y + 8);
-    context.font = `650 12px ${FONT}`;
-    context.fillStyle = palette.text;
-    context.fillText(name, x, y - 7);
-  }
 }

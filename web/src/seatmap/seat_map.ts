@@ -85,6 +85,7 @@ export class SeatMap {
         this.dirty();
       },
       zoom: (x, y, factor, animate) => {
+        this.#hover(null);
         this.camera.zoomAt(x, y, factor, animate && !this.#calm.matches);
         this.dirty();
       },
@@ -161,11 +162,13 @@ export class SeatMap {
   }
 
   fit(animate = true): void {
+    this.#hover(null);
     this.camera.fit(animate && !this.#calm.matches);
     this.dirty();
   }
 
   zoomBy(factor: number): void {
+    this.#hover(null);
     this.#fitted = true;
     this.camera.zoomBy(factor, !this.#calm.matches);
     this.dirty();
@@ -181,6 +184,7 @@ export class SeatMap {
 
   showSeat(seat: number): void {
     if (!this.#plan) return;
+    this.#hover(null);
     this.#fitted = true;
     const pitch = Math.max(NEAR_PITCH_PX, this.camera.pitchPx);
     this.camera.showPoint(this.#plan.x[seat], this.#plan.y[seat], pitch, !this.#calm.matches);
@@ -221,6 +225,9 @@ export class SeatMap {
     }
     for (const shape of this.#ground?.shapes ?? []) {
       points.push([shape.box.x0, shape.box.y0], [shape.box.x1, shape.box.y1]);
+    }
+    for (const text of this.#ground?.texts ?? []) {
+      points.push([text.at[0] - text.size, text.at[1] - text.size], [text.at[0] + text.size, text.at[1] + text.size]);
     }
     const [x0, y0, x1, y1] = plan.layout.bounds;
     return points.length > 0 ? boxOf(points) : { x0, y0, x1, y1 };
@@ -284,12 +291,12 @@ export class SeatMap {
       const view = { scale: camera.scale * ratio, offsetX: camera.x * ratio, offsetY: camera.y * ratio };
       this.#renderer.draw(context, view, seatsShown);
     }
-    const names = 1 - between(diameter, NAMES_WHOLE_PX, NAMES_UNTIL_PX);
-    drawNames(context, this.#ground, camera, ratio, this.#palette, names, this.#count);
     if (diameter >= LABELS_FROM_PX) {
       const most = this.#moving || camera.flying ? MOST_LABELS_MOVING : MOST_LABELS;
       drawLabels(context, this.#plan, this.#grid, this.#styles, camera, ratio, this.#palette, diameter, most);
     }
+    const names = 1 - between(diameter, NAMES_WHOLE_PX, NAMES_UNTIL_PX);
+    drawNames(context, this.#ground, camera, ratio, this.#palette, names, this.#count);
     this.#drawMarks(context, diameter, ratio);
   }
 
@@ -337,6 +344,7 @@ export class SeatMap {
         ? this.#plan.section[seat]
         : this.#ground.sections.findIndex((region) => inside(region.points, wx, wy));
     if (section < 0) return;
+    this.#hover(null);
     // A section that fits with seats large enough to tap is shown whole; a wider one from the tapped spot.
     const whole = camera.poseFor(this.#ground.sections[section].box);
     if (whole.scale * this.#plan.pitch * SEAT_OF_PITCH >= (coarse ? PICK_FROM_TOUCH_PX : PICK_FROM_MOUSE_PX)) {

@@ -1,6 +1,6 @@
 //! The basket: side panel on a wide screen, bottom sheet on a phone. Lines, sums, countdown, the way to checkout.
 import { type Signal, useSignal } from "@preact/signals";
-import { useEffect } from "preact/hooks";
+import { useEffect, useRef } from "preact/hooks";
 import { app } from "../app";
 import { placeCount, sums } from "../booking/basket";
 import type { Hold, HoldLine } from "../proto/messages";
@@ -11,6 +11,7 @@ import type { LiveEvent } from "./live_event";
 import { Legend } from "./map_view";
 import { Spinner } from "./page";
 import { lineWords } from "./seat_words";
+import { sheetHeight } from "./sheet";
 import { t } from "./texts";
 import { SpokenCountdown, Timer, useLeft } from "./timer";
 
@@ -36,13 +37,24 @@ export function BasketPanel({ event, showSeat }: Props) {
     open.value = false;
   }, [hold]);
 
+  // On a phone the map ends where the closed sheet begins, and the sheet grows with its first seat.
+  const panel = useRef<HTMLElement>(null);
+  useEffect(() => {
+    if (!panel.current) return;
+    const observer = new ResizeObserver(([entry]) => {
+      if (!open.value) sheetHeight.value = Math.round(entry.borderBoxSize[0].blockSize);
+    });
+    observer.observe(panel.current);
+    return () => observer.disconnect();
+  }, []);
+
   const checkout = () => {
     step.value = "checkout";
     open.value = true;
   };
 
   return (
-    <aside class={`panel ${open.value ? "open" : ""}`} aria-label={t.value.basket}>
+    <aside ref={panel} class={`panel ${open.value ? "open" : ""}`} aria-label={t.value.basket}>
       <SpokenCountdown left={hold && !hold.locked ? left : 0} />
       {hold?.locked ? (
         <Locked event={event} hold={hold} />

@@ -8,13 +8,11 @@ import { count, money } from "./format";
 import { FitIcon, MinusIcon, PlusIcon } from "./icons";
 import type { LiveEvent } from "./live_event";
 import { seatWords } from "./seat_words";
+import { SHEET_BELOW_PX, sheetHeight } from "./sheet";
 import { t } from "./texts";
 
 /** One press of a zoom button. */
 const ZOOM_STEP = 1.7;
-/** The bottom sheet covers the map below this width (style.css has the same number). */
-const SHEET_BELOW_PX = 900;
-const SHEET_HEIGHT_PX = 84;
 const CHIPS_HEIGHT_PX = 60;
 
 interface Props {
@@ -49,12 +47,13 @@ export function MapView({ event, tiers, showSeat, onSeat, onArea }: Props) {
     });
     map.current = made;
     const inset = () => {
-      const sheet = innerWidth < SHEET_BELOW_PX;
-      made.setInsets({ top: CHIPS_HEIGHT_PX, right: 0, bottom: sheet ? SHEET_HEIGHT_PX : 0, left: 0 });
+      const bottom = innerWidth < SHEET_BELOW_PX ? sheetHeight.value : 0;
+      made.setInsets({ top: CHIPS_HEIGHT_PX, right: 0, bottom, left: 0 });
     };
-    inset();
+    const stopInset = sheetHeight.subscribe(inset);
     addEventListener("resize", inset);
     return () => {
+      stopInset();
       removeEventListener("resize", inset);
       made.destroy();
       map.current = null;

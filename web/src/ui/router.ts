@@ -29,6 +29,10 @@ export function go(to: string, replace = false): void {
 }
 
 export function startRouter(): void {
+  // The bank's page sends its buyer back with words of its own behind the question mark; the order knows better.
+  if (location.search && routeOf(location.pathname).page === "order") {
+    history.replaceState(null, "", location.pathname + location.hash);
+  }
   addEventListener("popstate", () => {
     path.value = location.pathname;
   });
