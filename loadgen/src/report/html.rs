@@ -119,7 +119,8 @@ fn timeline(page: &mut String, report: &RunReport) {
     };
     let mark = f64::from(report.start_second);
     page.push_str("<section><h2>Timeline</h2><p class=\"note\">The dashed line is the barrier: all have joined, the phases begin.</p>");
-    let chart = |page: &mut String, title: &str, series: Vec<Series>, show: &dyn Fn(f64) -> String| {
+    let chart = |page: &mut String, title: &str, mut series: Vec<Series>, show: &dyn Fn(f64) -> String| {
+        series.retain(|series| series.points.iter().any(|(_, value)| value.is_some()));
         let legend: Vec<_> = series.iter().map(|series| (series.class, series.name)).collect();
         figure(page, title, &legend, &chart::over_time(title, &series, show, mark));
     };
