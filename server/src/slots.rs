@@ -3,6 +3,9 @@
 
 use parking_lot::Mutex;
 
+/// A long list grows by so many places, not to twice its size: empty places cost as much as full ones.
+const GROWTH: usize = 1_024;
+
 /// A place in a list.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Slot(u32);
@@ -34,6 +37,10 @@ impl<T: Clone> Slots<T> {
             return None;
         }
         let slot = inner.free.pop().unwrap_or_else(|| {
+            if inner.members.len() == inner.members.capacity() {
+                let more = inner.members.len().clamp(1, GROWTH);
+                inner.members.reserve_exact(more);
+            }
             inner.members.push(None);
             // As many as sockets, so far below a u32.
             (inner.members.len() - 1) as u32

@@ -55,7 +55,8 @@ pub(super) struct Gate {
 #[derive(Debug)]
 pub(super) struct Admission {
     door: Arc<Door>,
-    address: Option<u64>,
+    /// What `address_key` made of the peer; 0 when it is not counted.
+    address: u64,
 }
 
 impl Gate {
@@ -76,7 +77,7 @@ impl Admission {
             gate.open.fetch_sub(1, Ordering::Relaxed);
             return None;
         }
-        let mut admission = Self { door: Arc::clone(door), address: None };
+        let mut admission = Self { door: Arc::clone(door), address: 0 };
         if door.is_limited(peer) {
             let address = address_key(peer);
             let mut count = gate.by_address.entry(address).or_insert(0);
@@ -84,9 +85,16 @@ impl Admission {
                 return None;
             }
             *count += 1;
-            admission.address = Some(address);
+            admission.address = address;
         }
         Some(admission)
+    }
+}
+
+impl Admission {
+    /// The door it was taken at.
+    pub(super) const fn door(&self) -> &Arc<Door> {
+        &self.door
     }
 }
 
@@ -94,8 +102,8 @@ impl Drop for Admission {
     fn drop(&mut self) {
         let gate = &self.door.gate;
         gate.open.fetch_sub(1, Ordering::Relaxed);
-        if let Some(address) = self.address
-            && let Entry::Occupied(mut entry) = gate.by_address.entry(address)
+        if self.address != 0
+            && let Entry::Occupied(mut entry) = gate.by_address.entry(self.address)
         {
             *entry.get_mut() -= 1;
             if *entry.get() == 0 {

@@ -19,49 +19,35 @@ use seatwire_proto::code::CloseCode;
 use seatwire_proto::id::SessionId;
 use seatwire_proto::server::Reply;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering};
 use tokio::net::TcpStream;
 
 /// One connection.
 pub(super) struct Conn {
     pub(super) stream: TcpStream,
-    pub(super) door: Arc<Door>,
     /// Taken alone, or inside `session`; never the other way round.
     pub(super) out: Mutex<Out>,
     session: Mutex<Session>,
-    pub(super) pulse: Mutex<Pulse>,
-    /// Since when part of a message has been waiting for the rest; 0 while none is.
-    pub(super) partial_since_ms: AtomicU64,
     /// Counts against the caps of the listener until the connection is gone.
-    _admission: Admission,
-}
-
-/// Signs of life.
-#[derive(Debug, Clone, Copy)]
-pub(super) struct Pulse {
-    pub(super) next_ping_ms: u64,
-    pub(super) unanswered: u8,
+    admission: Admission,
 }
 
 impl Conn {
-    pub(super) fn new(stream: TcpStream, door: Arc<Door>, admission: Admission) -> Self {
+    pub(super) fn new(stream: TcpStream, admission: Admission) -> Self {
+        let door = admission.door();
         let now_ms = door.now_ms();
         let heartbeat_ms = door.config.heartbeat.as_millis() as u64;
         // Jittered, so that viewers who came together are not pinged together.
         let first_ping_ms = now_ms + rand::random_range(heartbeat_ms / 2..=heartbeat_ms);
         Self {
             stream,
-            out: Mutex::new(Out::new()),
+            out: Mutex::new(Out::new(first_ping_ms)),
             session: Mutex::new(Session::new(door.config.command_burst, now_ms)),
-            pulse: Mutex::new(Pulse { next_ping_ms: first_ping_ms, unanswered: 0 }),
-            partial_since_ms: AtomicU64::new(0),
-            door,
-            _admission: admission,
+            admission,
         }
     }
 
     pub(super) fn line(&self) -> Line<'_> {
-        Line { stream: &self.stream, door: &self.door }
+        Line { stream: &self.stream, door: self.admission.door() }
     }
 
     /// Takes something whole that came in.
@@ -69,7 +55,7 @@ impl Conn {
         match inbound {
             wire::Inbound::Text(text) => session::receive(self, text),
             wire::Inbound::Ping(payload) => self.send(wire::pong_frame(payload)),
-            wire::Inbound::Pong => self.pulse.lock().unanswered = 0,
+            wire::Inbound::Pong => self.out.lock().unanswered_pings = 0,
             wire::Inbound::Close(code) => {
                 let answer = code.map_or_else(wire::empty_close_frame, |code| wire::close_frame(code, ""));
                 self.out.lock().close_with(self.line(), answer);
@@ -92,10 +78,10 @@ impl Conn {
             (session.identity(), session.id)
         };
         if let Some(identity) = identity {
-            self.door.sender.unregister(identity, id);
+            self.door().sender.unregister(identity, id);
         }
-        self.door.sessions.leave(place);
-        self.door.metrics.sockets.dec();
+        self.door().sessions.leave(place);
+        self.door().metrics.sockets.dec();
         let _ = socket2::SockRef::from(&self.stream).shutdown(std::net::Shutdown::Both);
     }
 }
@@ -130,7 +116,7 @@ impl Recipient for Conn {
 
 impl Transport for Conn {
     fn door(&self) -> &Arc<Door> {
-        &self.door
+        self.admission.door()
     }
 
     fn session(&self) -> &Mutex<Session> {
@@ -218,12 +204,15 @@ impl std::fmt::Debug for Conn {
     }
 }
 
-/// Notes since when a part of a message waits.
-pub(super) fn note_partial(conn: &Conn, is_partial: bool) {
-    let since_ms = conn.partial_since_ms.load(Ordering::Relaxed);
-    if is_partial && since_ms == 0 {
-        conn.partial_since_ms.store(conn.door.now_ms(), Ordering::Relaxed);
-    } else if !is_partial && since_ms != 0 {
-        conn.partial_since_ms.store(0, Ordering::Relaxed);
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_connection_stays_small() {
+        // The rest of the kilobyte is tokio's: its task and its registration, 256 bytes each before rounding.
+        assert!(size_of::<Conn>() <= 272, "{} bytes", size_of::<Conn>());
+        assert!(size_of::<crate::socket::task::Task>() <= 24);
+        assert!(size_of::<Sub>() <= 32);
     }
 }

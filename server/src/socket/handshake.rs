@@ -75,7 +75,7 @@ pub(super) fn answer(door: &Arc<Door>, mut request: Request<Incoming>, admission
             tracing::error!("the upgraded stream is not the one that was accepted");
             return;
         };
-        if let Err(error) = begin(door, parts.io.into_inner(), &parts.read_buf, admission) {
+        if let Err(error) = begin(&door, parts.io.into_inner(), &parts.read_buf, admission) {
             tracing::debug!(%error, "a socket ended with its handshake");
         }
     });
@@ -92,14 +92,14 @@ pub(super) fn answer(door: &Arc<Door>, mut request: Request<Incoming>, admission
 }
 
 /// Makes the stream a session of ours.
-fn begin(door: Arc<Door>, stream: TcpStream, early: &Bytes, admission: Admission) -> io::Result<()> {
+fn begin(door: &Arc<Door>, stream: TcpStream, early: &Bytes, admission: Admission) -> io::Result<()> {
     // Registered anew: the old registration still holds hyper's waker and with it the memory of its task.
     let stream = TcpStream::from_std(stream.into_std()?)?;
     stream.set_nodelay(true)?;
     let socket = socket2::SockRef::from(&stream);
     socket.set_tcp_notsent_lowat(NOT_SENT_LOW_WATER_BYTES)?;
     socket.set_tcp_user_timeout(Some(USER_TIMEOUT))?;
-    let conn = Arc::new(Conn::new(stream, Arc::clone(&door), admission));
+    let conn = Arc::new(Conn::new(stream, admission));
     let Some(place) = door.sessions.join(Arc::clone(&conn)) else { return Ok(()) };
     door.metrics.sockets.inc();
     let mut task = Task::new(conn, place);

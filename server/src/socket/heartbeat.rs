@@ -8,7 +8,6 @@ use super::transport::Transport;
 use super::wire;
 use seatwire_proto::code::CloseCode;
 use std::sync::Arc;
-use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 /// Longest time between two walks; all limits here are seconds.
@@ -43,62 +42,39 @@ pub(super) async fn run(door: Arc<Door>) {
 }
 
 fn look(conn: &Conn, now_ms: u64) {
-    let door = &conn.door;
-    let (phase, is_clear) = {
-        let mut out = conn.out.lock();
-        match out.phase {
-            Phase::Gone => return,
-            Phase::Closing | Phase::Closed => {
-                if now_ms >= out.closing_since_ms + millis(CLOSE_WITHIN) {
-                    out.give_up();
-                }
-                return;
-            }
-            Phase::Open => {}
-        }
-        if out.blocked_since_ms != 0 && now_ms >= out.blocked_since_ms + millis(MAX_BLOCKED) {
-            out.close(conn.line(), CloseCode::Slow);
-            return;
-        }
-        if out.is_waiting() {
-            out.pump(conn.line());
-        }
-        (out.phase, out.blocked_since_ms == 0)
-    };
-    if phase != Phase::Open {
-        return;
-    }
+    let config = &conn.door().config;
     if let Some(since_ms) = conn.session().lock().awaits_hello_since()
-        && now_ms >= since_ms + millis(door.config.hello_timeout)
+        && now_ms >= since_ms + millis(config.hello_timeout)
     {
         conn.close(CloseCode::HelloTimeout);
-        return;
     }
-    let partial_since_ms = conn.partial_since_ms.load(Ordering::Relaxed);
-    if partial_since_ms != 0 && now_ms >= partial_since_ms + millis(MESSAGE_WITHIN) {
-        conn.close(CloseCode::Unknown);
-        return;
-    }
-    // A ping behind a full socket would only be late; whoever takes nothing is ended above.
-    if is_clear {
-        beat(conn, now_ms);
-    }
-}
-
-fn beat(conn: &Conn, now_ms: u64) {
-    let is_dead = {
-        let mut pulse = conn.pulse.lock();
-        if now_ms < pulse.next_ping_ms {
+    let mut out = conn.out.lock();
+    match out.phase {
+        Phase::Gone => return,
+        Phase::Closing | Phase::Closed => {
+            if now_ms >= out.closing_since_ms + millis(CLOSE_WITHIN) {
+                out.give_up();
+            }
             return;
         }
-        pulse.next_ping_ms = now_ms + millis(conn.door.config.heartbeat);
-        let is_dead = pulse.unanswered >= MAX_UNANSWERED;
-        pulse.unanswered += 1;
-        is_dead
-    };
-    if is_dead {
-        conn.close(CloseCode::HeartbeatTimeout);
-    } else {
-        conn.send(wire::ping_frame());
+        Phase::Open => {}
+    }
+    if out.partial_since_ms != 0 && now_ms >= out.partial_since_ms + millis(MESSAGE_WITHIN) {
+        out.close(conn.line(), CloseCode::Unknown);
+    } else if out.blocked_since_ms != 0 {
+        // A ping behind a full socket would only be late.
+        if now_ms >= out.blocked_since_ms + millis(MAX_BLOCKED) {
+            out.close(conn.line(), CloseCode::Slow);
+        }
+    } else if now_ms >= out.next_ping_ms {
+        out.next_ping_ms = now_ms + millis(config.heartbeat);
+        if out.unanswered_pings >= MAX_UNANSWERED {
+            out.close(conn.line(), CloseCode::HeartbeatTimeout);
+        } else {
+            out.unanswered_pings += 1;
+            out.send(conn.line(), wire::ping_frame());
+        }
+    } else if out.is_waiting() {
+        out.pump(conn.line());
     }
 }

@@ -124,6 +124,12 @@ pub(super) struct Out {
     pub(super) blocked_since_ms: u64,
     /// When the close frame was queued.
     pub(super) closing_since_ms: u64,
+    /// Since when part of a message from the peer waits for the rest; 0 while none does.
+    pub(super) partial_since_ms: u64,
+    /// When the peer is pinged next.
+    pub(super) next_ping_ms: u64,
+    /// Pings it has not answered.
+    pub(super) unanswered_pings: u8,
     pub(super) phase: Phase,
 }
 
@@ -134,7 +140,7 @@ enum Wrote {
 }
 
 impl Out {
-    pub(super) const fn new() -> Self {
+    pub(super) const fn new(next_ping_ms: u64) -> Self {
         Self {
             waker: None,
             partial: None,
@@ -143,6 +149,9 @@ impl Out {
             subs: Vec::new(),
             blocked_since_ms: 0,
             closing_since_ms: 0,
+            partial_since_ms: 0,
+            next_ping_ms,
+            unanswered_pings: 0,
             phase: Phase::Open,
         }
     }

@@ -132,9 +132,15 @@ pub(super) struct Session {
     encoding: SnapshotEncoding,
     budget: Bucket,
     is_low_told: bool,
+    trouble: Option<Box<Trouble>>,
+    work: Option<Box<Work>>,
+}
+
+/// What a session did wrong; boxed, since most never do.
+#[derive(Debug, Default)]
+struct Trouble {
     errors: PerMinute,
     over_budget: PerMinute,
-    work: Option<Box<Work>>,
 }
 
 impl Session {
@@ -148,8 +154,7 @@ impl Session {
             encoding: SnapshotEncoding::Roaring,
             budget: Bucket::full(burst, now_ms),
             is_low_told: false,
-            errors: PerMinute::default(),
-            over_budget: PerMinute::default(),
+            trouble: None,
             work: None,
         }
     }
@@ -194,7 +199,7 @@ pub(super) fn receive<T: Transport>(transport: &Arc<T>, text: &str) {
         Step::Answer(reply) => transport.reply(&reply),
         Step::Refuse(reply) => {
             transport.reply(&reply);
-            let count = transport.session().lock().errors.count(door.now_ms());
+            let count = transport.session().lock().trouble.get_or_insert_default().errors.count(door.now_ms());
             if count >= MAX_PROTOCOL_ERRORS {
                 transport.close(CloseCode::ProtocolError);
             }
@@ -221,7 +226,7 @@ fn admit<T: Transport>(transport: &Arc<T>, message: ClientMessage, read_ms: u64)
         return Step::Answer(refuse(id, ErrorCode::NotReady));
     }
     if let Err(retry_after_ms) = spend(transport, &mut session) {
-        let count = session.over_budget.count(door.now_ms());
+        let count = session.trouble.get_or_insert_default().over_budget.count(door.now_ms());
         drop(session);
         if count > MAX_OVER_BUDGET {
             transport.close(CloseCode::RateLimited);

@@ -1,7 +1,7 @@
 //! The task of one connection: reads into a buffer that all connections of a thread share, and finishes writes the kernel
 //! did not take. It holds nothing while it sleeps but a pointer and, seldom, an unfinished message.
 
-use super::conn::{Conn, note_partial};
+use super::conn::Conn;
 use super::out::Phase;
 use super::transport::Transport;
 use super::wire::{self, Assembly};
@@ -48,7 +48,12 @@ impl Task {
         if let Err(code) = result {
             conn.close(code);
         }
-        note_partial(conn, self.assembly.is_some());
+        let mut out = conn.out.lock();
+        if self.assembly.is_none() {
+            out.partial_since_ms = 0;
+        } else if out.partial_since_ms == 0 {
+            out.partial_since_ms = conn.door().now_ms();
+        }
     }
 
     /// Writes what waits for a writable socket; whether the connection is over.

@@ -11,4 +11,5 @@ mod http_read;
 mod import;
 mod inventory;
 mod paysim;
+mod seatmap;
 mod socket;
