@@ -32,7 +32,6 @@ struct Front {
 }
 
 /// Everything on the public listener but the socket.
-#[must_use]
 pub fn router(app: Arc<App>) -> Router {
     let config = app.config.clone();
     let front = Front { app, bodies: Arc::default() };
@@ -70,7 +69,6 @@ pub fn router(app: Arc<App>) -> Router {
 }
 
 /// Everything on the admin listener.
-#[must_use]
 pub fn admin_router(app: Arc<App>) -> Router {
     let front = Front { app, bodies: Arc::default() };
     Router::new()

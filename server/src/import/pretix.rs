@@ -11,6 +11,7 @@ use crate::store::layout::Category;
 use seatwire_proto::layout::ShapeKind;
 use serde_json::Value;
 use std::collections::HashMap;
+use std::collections::hash_map::Entry;
 
 /// Height of letters when the file does not say.
 const TEXT_SIZE: f64 = 16.0;
@@ -88,10 +89,11 @@ struct Guids {
 
 impl Guids {
     fn take(&mut self, guid: String, at: &str) {
-        if self.seen.contains_key(&guid) {
-            self.repeats.push((guid, at.to_owned()));
-        } else {
-            self.seen.insert(guid, at.to_owned());
+        match self.seen.entry(guid) {
+            Entry::Occupied(known) => self.repeats.push((known.key().clone(), at.to_owned())),
+            Entry::Vacant(free) => {
+                free.insert(at.to_owned());
+            }
         }
     }
 

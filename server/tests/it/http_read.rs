@@ -292,3 +292,30 @@ async fn an_address_that_asks_too_often_is_told_when_to_come_back() {
     assert_eq!((&error["code"], &error["retry"]), (&json!("rate_limited"), &json!("after")));
     assert_eq!(get(&format!("{}/healthz", node.url), &[]).await.status(), StatusCode::OK, "health is not counted");
 }
+
+#[tokio::test]
+async fn the_app_is_asked_for_each_time_and_its_files_never_again() {
+    let stage = Stage::new().await;
+    let node = stage.node().await;
+    let index = get(&format!("{}/", node.url), &[]).await;
+    if index.status() == StatusCode::SERVICE_UNAVAILABLE {
+        let text = index.text().await.expect("text");
+        assert!(text.contains("make web"), "without the app the page says how to get it: {text}");
+        return;
+    }
+    assert_eq!((header(&index, "cache-control"), header(&index, "x-frame-options")), ("no-cache", "DENY"));
+    let etag = header(&index, "etag").to_owned();
+    let text = index.text().await.expect("text");
+    let page = get(&format!("{}/events/evt_x", node.url), &[("If-None-Match", &etag)]).await;
+    assert_eq!(page.status(), StatusCode::NOT_MODIFIED, "every page of the app is one document");
+    let at = text.find("/assets/").expect("the document names its script");
+    let asset: String = text[at..].chars().take_while(|c| *c != '"').collect();
+    let plain = get(&format!("{}{asset}", node.url), &[]).await;
+    assert_eq!(header(&plain, "cache-control"), "public, max-age=31536000, immutable", "{asset}");
+    let packed = get(&format!("{}{asset}", node.url), &[("Accept-Encoding", "gzip")]).await;
+    assert_eq!(header(&packed, "content-type"), header(&plain, "content-type"));
+    let is_script = asset.ends_with(".js");
+    assert!(!is_script || header(&packed, "content-encoding") == "gzip");
+    assert_eq!(get(&format!("{}/assets/gone-12345678.js", node.url), &[]).await.status(), StatusCode::NOT_FOUND);
+    assert_eq!(get(&format!("{}/assets/..%2f..%2fpackage.json", node.url), &[]).await.status(), StatusCode::NOT_FOUND);
+}
