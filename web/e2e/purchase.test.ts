@@ -171,6 +171,21 @@ describe("a buyer", () => {
     await waitForOrder(page, "paid");
   }, 120_000);
 
+  it("confirms at the bank when it asks, and comes back to tickets", async () => {
+    const { page, errors } = await open(browser, PHONE);
+    await holdTwo(page, small.id);
+    await page.getByRole("button", { name: /^Check out/ }).click();
+    await fillCheckout(page, "pm_card_authenticationRequired");
+    await page.getByRole("button", { name: /^Pay / }).click();
+    await waitForOrder(page, "action_required");
+    const order = page.url();
+    await page.getByRole("link", { name: "Continue to your bank" }).click();
+    await page.getByRole("button", { name: "Approve" }).click();
+    await waitForOrder(page, "paid");
+    expect(page.url()).toBe(order);
+    expect(errors).toEqual([]);
+  });
+
   it("chooses standing places by number", async () => {
     const { page, errors } = await open(browser, PHONE);
     await openMap(page, large.id);

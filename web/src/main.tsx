@@ -6,8 +6,12 @@ import { startRouter } from "./ui/router";
 import { startLanguage } from "./ui/texts";
 import "./ui/style.css";
 
-await startLanguage();
-startRouter();
-app.start();
-const root = document.getElementById("app");
-if (root) render(<AppView />, root);
+async function start(): Promise<void> {
+  await startLanguage();
+  startRouter();
+  app.start();
+  const root = document.getElementById("app");
+  if (root) render(<AppView />, root);
+}
+
+void start();

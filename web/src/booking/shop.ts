@@ -20,7 +20,8 @@ import { newKey } from "./key";
 /** Something the buyer must hear of, by code; `urgent` for their own loss. */
 export type Notice =
   | { kind: "refused"; refusal: Refusal; event?: EventId }
-  | { kind: "expired" | "revoked"; event: EventId }
+  /** `gone`: after a reconnect the server no longer knows the hold */
+  | { kind: "expired" | "revoked" | "gone"; event: EventId }
   | { kind: "extended" }
   | { kind: "seat_lost"; event: EventId; alternatives: number[][] };
 
@@ -159,7 +160,10 @@ export class Shop {
     const holds = hello.holds ?? [];
     for (const hold of holds) this.basket(hold.event);
     for (const event of this.#baskets.keys()) {
-      this.#move(event, { type: "greeted", hold: holds.find((hold) => hold.event === event) ?? null });
+      const hold = holds.find((one) => one.event === event) ?? null;
+      const before = this.basket(event).value.hold;
+      if (before && !before.locked && !hold) this.#notify({ kind: "gone", event });
+      this.#move(event, { type: "greeted", hold });
     }
   }
 

@@ -81,7 +81,7 @@ export class Api {
         return { ok: false, error: OFFLINE };
       }
       const answer = await this.#call<T>(path, { headers: { Authorization: `Bearer ${token}` } });
-      if (renewed || answer.ok || answer.error.code !== "token_expired") return answer;
+      if (renewed || answer.ok || !["token_expired", "unauthorized"].includes(answer.error.code)) return answer;
     }
   }
 

@@ -4,14 +4,14 @@ import { app } from "../app";
 import { EventPage } from "./event_page";
 import { HomePage } from "./home_page";
 import { TicketIcon } from "./icons";
-import { lazy } from "./lazy";
+import { lazy, pageFrame } from "./lazy";
 import { Notices } from "./notices";
 import { NotFound } from "./page";
 import { path, routeOf } from "./router";
 import { LANGUAGES, type Language, lang, setLanguage, t } from "./texts";
 
-const OrderPage = lazy(() => import("./order_page").then((room) => room.OrderPage));
-const OrdersPage = lazy(() => import("./orders_page").then((room) => room.OrdersPage));
+const OrderPage = lazy(() => import("./order_page").then((room) => room.OrderPage), pageFrame);
+const OrdersPage = lazy(() => import("./orders_page").then((room) => room.OrdersPage), pageFrame);
 
 const CLOSE_REPLACED = 4513;
 

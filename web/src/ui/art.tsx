@@ -63,3 +63,28 @@ export function EventArt({ id, share }: Props) {
     </svg>
   );
 }
+
+/** The hall beside the headline: seats of which a few come and go (style/home.css moves them). */
+export function HeroArt() {
+  const seats: { x: number; y: number; look: string }[] = [];
+  let shuffle = 20;
+  for (let row = 0; row < 9; row++) {
+    const radius = 130 + row * 30;
+    const count = 13 + row * 3;
+    for (let n = 0; n < count; n++) {
+      const angle = Math.PI * (0.12 + (0.76 * n) / (count - 1));
+      shuffle = (Math.imul(shuffle, 1103515245) + 12345) & 0x7fffffff;
+      const dice = (shuffle >>> 12) % 100;
+      const look = row === 3 && (n === 10 || n === 11) ? "mine" : dice < 22 ? "sold" : dice < 38 ? "going" : "";
+      seats.push({ x: 300 + radius * 0.78 * Math.cos(angle), y: -48 + radius * Math.sin(angle), look });
+    }
+  }
+  return (
+    <svg class="hero-art" viewBox="0 0 600 340" aria-hidden="true">
+      <path d="M205 8q95 62 190 0" fill="none" stroke="var(--line-strong)" stroke-width="10" stroke-linecap="round" />
+      {seats.map(({ x, y, look }) => (
+        <circle key={`${x} ${y}`} cx={x.toFixed(1)} cy={y.toFixed(1)} r="8.4" class={look} />
+      ))}
+    </svg>
+  );
+}

@@ -4,9 +4,9 @@ import { useEffect, useRef } from "preact/hooks";
 import { app } from "../app";
 import { placeCount, sums } from "../booking/basket";
 import type { Hold, HoldLine } from "../proto/messages";
-import { CheckoutForm } from "./checkout_form";
 import { money } from "./format";
 import { CloseIcon, LockIcon, TicketIcon, UpIcon } from "./icons";
+import { lazy, partFrame } from "./lazy";
 import type { LiveEvent } from "./live_event";
 import { Legend } from "./map_view";
 import { Spinner } from "./page";
@@ -14,6 +14,9 @@ import { lineWords } from "./seat_words";
 import { sheetHeight } from "./sheet";
 import { t } from "./texts";
 import { SpokenCountdown, Timer, useLeft } from "./timer";
+
+const loadCheckout = () => import("./checkout_form").then((room) => room.CheckoutForm);
+const CheckoutForm = lazy(loadCheckout, partFrame);
 
 const EXTENSION_MS = 120_000;
 
@@ -32,10 +35,12 @@ export function BasketPanel({ event, showSeat }: Props) {
   const busy = basket.busy > 0 || basket.asked.size > 0;
 
   useEffect(() => {
+    // With the first seat the way to pay is fetched ahead, so that a bad network at the till does not show.
+    if (hold) void loadCheckout().catch(() => {});
     if (hold) return;
     step.value = "basket";
     open.value = false;
-  }, [hold]);
+  }, [hold?.id]);
 
   // On a phone the map ends where the closed sheet begins, and the sheet grows with its first seat.
   const panel = useRef<HTMLElement>(null);

@@ -2,16 +2,21 @@
 import { useSignal } from "@preact/signals";
 import { useEffect } from "preact/hooks";
 import { app } from "../app";
-import { AreaPicker } from "./area_picker";
 import { BasketPanel } from "./basket_panel";
 import { money, time } from "./format";
 import { CalendarIcon, ListIcon, MapIcon, PinIcon } from "./icons";
-import { ListView } from "./list_view";
+import { lazy, partFrame } from "./lazy";
 import { LiveEvent } from "./live_event";
 import { MapView } from "./map_view";
 import { Failed, usePageTitle } from "./page";
 import { shownEvent } from "./shown_event";
 import { errorText, t } from "./texts";
+
+const ListView = lazy(() => import("./list_view").then((room) => room.ListView), partFrame);
+const AreaPicker = lazy(
+  () => import("./area_picker").then((room) => room.AreaPicker),
+  () => null,
+);
 
 export function EventPage({ id }: { id: string }) {
   const event = useSignal<LiveEvent | null>(null);

@@ -3,7 +3,7 @@ import { useSignal } from "@preact/signals";
 import { useEffect } from "preact/hooks";
 import { app } from "../app";
 import type { EventSummary, Refusal } from "../proto/messages";
-import { EventArt } from "./art";
+import { EventArt, HeroArt } from "./art";
 import { count, money, time } from "./format";
 import { PinIcon, SearchIcon } from "./icons";
 import { Failed, usePageTitle } from "./page";
@@ -44,6 +44,7 @@ export function HomePage() {
   return (
     <main id="content" class="home" tabIndex={-1}>
       <section class="hero">
+        <HeroArt />
         <h1>{t.value.heroTitle}</h1>
         <p>{t.value.heroText}</p>
         <form class="search" role="search" onSubmit={(event) => event.preventDefault()}>

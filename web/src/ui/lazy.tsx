@@ -1,11 +1,15 @@
-//! A page whose code is fetched when it is first shown; while it comes, an empty main keeps the frame.
+//! A component whose code is fetched when it is first shown; while it comes, something plain keeps its place.
 import { useSignal } from "@preact/signals";
-import type { ComponentType } from "preact";
+import type { ComponentChildren, ComponentType } from "preact";
 import { useEffect } from "preact/hooks";
 import { Failed } from "./page";
-import { errorText } from "./texts";
+import { errorText, t } from "./texts";
 
-export function lazy<P extends object>(load: () => Promise<ComponentType<P>>): ComponentType<P> {
+/** `frame` holds the place until the code is there, and the failure when it cannot be had. */
+export function lazy<P extends object>(
+  load: () => Promise<ComponentType<P>>,
+  frame: (inside: ComponentChildren) => ComponentChildren,
+): ComponentType<P> {
   let loaded: ComponentType<P> | null = null;
   return function Lazy(props: P) {
     const ready = useSignal(loaded !== null);
@@ -24,10 +28,20 @@ export function lazy<P extends object>(load: () => Promise<ComponentType<P>>): C
     }, []);
     const Loaded = loaded;
     if (ready.value && Loaded) return <Loaded {...props} />;
-    return (
-      <main id="content" class="narrow" tabIndex={-1}>
-        {failed.value && <Failed text={errorText("offline")} retry={() => void fetchCode()} />}
-      </main>
-    );
+    return frame(failed.value && <Failed within text={errorText("offline")} retry={() => void fetchCode()} />);
   };
+}
+
+/** The frame of a page. */
+export function pageFrame(inside: ComponentChildren) {
+  return (
+    <main id="content" class="narrow" tabIndex={-1}>
+      {inside}
+    </main>
+  );
+}
+
+/** The frame of a part of a page. */
+export function partFrame(inside: ComponentChildren) {
+  return <div class="part-loading">{inside || t.value.loading}</div>;
 }

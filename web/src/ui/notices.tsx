@@ -29,6 +29,8 @@ function noticeText(notice: Notice): string {
       return t.value.expired;
     case "revoked":
       return t.value.revoked;
+    case "gone":
+      return errorText("hold_not_found");
     case "extended":
       return t.value.extended;
     case "seat_lost":
@@ -40,7 +42,7 @@ function NoticeCard({ notice }: { notice: Notice & { id: number } }) {
   const choices = notice.kind === "seat_lost" ? notice.alternatives.slice(0, 3) : [];
   const plan = shownEvent.value?.plan.value;
   const good = notice.kind === "extended";
-  const loss = notice.kind === "expired" || notice.kind === "revoked" || notice.kind === "seat_lost";
+  const loss = !good && notice.kind !== "refused";
 
   useEffect(() => {
     const timer = setTimeout(() => app.dismiss(notice.id), choices.length > 0 ? SHOWN_WITH_CHOICES_MS : SHOWN_MS);
