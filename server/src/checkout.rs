@@ -2,44 +2,37 @@
 //! answer is an order or a refusal as soon as it is settled, at latest after a few seconds; what happens later reaches the
 //! buyer by push. `order` says what can follow what, `step` does it, `purchase` drives it, `resolve` picks up what is left.
 
+mod keyed;
 pub mod order;
 pub mod payment;
 mod purchase;
 mod refund;
+mod refusal;
 mod resolve;
 mod step;
 mod ticket;
 mod view;
 
+pub use refusal::{CheckoutError, CheckoutRefusal, CrashPoint};
 pub use resolve::Looked;
 
 use crate::catalogue::Catalogue;
 use crate::clock::Clock;
 use crate::config::CheckoutConfig;
-use crate::inventory::{Inventory, InventoryError};
-use crate::store::order_command::{Claim, NewClaim};
-use crate::store::{Store, StoreError, order as orders, order_command};
+use crate::inventory::Inventory;
+use crate::store::{Store, order as orders};
 use dashmap::DashMap;
-use order::{OrderEvent, OrderState};
+use order::OrderState;
 use parking_lot::Mutex;
 use payment::stripe::Provider;
-use purchase::Reserved;
 use seatwire_proto::client::{Buyer, IdempotencyKey};
 use seatwire_proto::id::{HoldId, IdentityId, OrderId};
-use seatwire_proto::seat::SeatIndex;
 use seatwire_proto::server::Order;
-use serde::{Deserialize, Serialize};
 use std::future::Future;
 use std::sync::Arc;
 use std::time::Duration;
-use step::{News, Stepped};
 use tokio::sync::Notify;
 
-/// A claimed key is its run's alone for this long: longer than a run needs to its answer. A dead run blocks the key so long.
-const CLAIM_MS: u64 = 15_000;
-/// An answer waits this long for the shelf to learn of it, so that a buyer who was answered `paid` is not told that the
-/// hold is still locked. Redis down: the answer does not wait longer, the relay tells later.
-const SHELF_PATIENCE: Duration = Duration::from_millis(250);
 /// Open orders told to a buyer who says hello; nobody has more at once.
 const MAX_OPEN_ORDERS: u32 = 20;
 /// A buyer who looks at an order that waits for the provider makes us ask at once, but not more often than this.
@@ -84,114 +77,6 @@ pub struct CheckoutAnswer {
     pub outcome: Result<Order, CheckoutRefusal>,
     /// Given again under the same key.
     pub is_replayed: bool,
-}
-
-/// Why a command of the till was refused. Serialised under its key, so names and fields are kept.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(tag = "refused", rename_all = "snake_case")]
-pub enum CheckoutRefusal {
-    /// No such hold of this identity.
-    HoldNotFound,
-    /// Its time is over.
-    HoldExpired,
-    /// Another order has it.
-    HoldLocked {
-        /// Which.
-        order: OrderId,
-    },
-    /// Selling is over or has not begun.
-    NotOnSale {
-        /// When it begins.
-        on_sale_ms: u64,
-    },
-    /// The total is another than the buyer was shown.
-    PriceChanged {
-        /// The total now.
-        total_minor: i64,
-    },
-    /// Somebody else has these seats after all.
-    SeatTaken {
-        /// Which.
-        seats: Vec<SeatIndex>,
-    },
-    /// The area is full after all.
-    AreaFull {
-        /// Places left.
-        remaining: u32,
-    },
-    /// The identity has its fill after all.
-    LimitExceeded {
-        /// Seats and places allowed.
-        limit: u32,
-        /// Had already.
-        used: u32,
-    },
-    /// No such order of this identity.
-    OrderNotFound,
-    /// It is paid.
-    AlreadyPaid,
-    /// A payment is open; its outcome comes by itself.
-    PaymentOpen,
-    /// No further payment is taken.
-    PayRefused,
-    /// It cannot be cancelled now.
-    CancelRefused,
-    /// Same key, other fields.
-    KeyReused,
-    /// The command with this key is still running.
-    KeyInUse,
-}
-
-/// Why the till could not answer. Any but `TimeoutUnknown` and `Internal` means that no order was made or changed.
-#[derive(Debug, thiserror::Error)]
-pub enum CheckoutError {
-    /// Postgres.
-    #[error(transparent)]
-    Store(#[from] StoreError),
-    /// Redis.
-    #[error(transparent)]
-    Inventory(#[from] InventoryError),
-    /// It may have happened; the same key will tell.
-    #[error("the outcome is not known yet")]
-    TimeoutUnknown,
-    /// A defect of ours.
-    #[error("{0}")]
-    Internal(String),
-    /// A test ended the purchase here.
-    #[error("interrupted at {0:?}")]
-    Interrupted(CrashPoint),
-}
-
-/// Places between two durable steps where a process may die.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub enum CrashPoint {
-    /// The key is claimed.
-    Claimed,
-    /// The hold is locked.
-    Locked,
-    /// The order stands, its seats are reserved.
-    Reserved,
-    /// The provider knows the order; we have not written so.
-    IntentCreated,
-    /// The attempt is recorded; the provider was not asked.
-    AttemptRecorded,
-    /// The provider has answered; we have not written so.
-    Confirmed,
-    /// The provider has cancelled; we have not written so.
-    Fenced,
-}
-
-impl CrashPoint {
-    /// All of them.
-    pub const ALL: &'static [CrashPoint] = &[
-        Self::Claimed,
-        Self::Locked,
-        Self::Reserved,
-        Self::IntentCreated,
-        Self::AttemptRecorded,
-        Self::Confirmed,
-        Self::Fenced,
-    ];
 }
 
 #[derive(Debug)]
@@ -392,184 +277,6 @@ impl Inner {
         Ok(())
     }
 
-    async fn checkout(self: Arc<Self>, request: CheckoutRequest) -> Result<CheckoutAnswer, CheckoutError> {
-        let claim = NewClaim {
-            identity: request.identity,
-            key: &request.key,
-            fingerprint: &request.fingerprint,
-            order: OrderId::generate(),
-            hold: Some(request.hold),
-        };
-        let id = match self.claim(claim).await? {
-            Ok(id) => id,
-            Err(answer) => return Ok(answer),
-        };
-        self.crash(CrashPoint::Claimed)?;
-        let row = match self.reserve(&request, id).await {
-            Ok(Reserved::Order(row)) => *row,
-            Ok(Reserved::Refused(refusal)) => {
-                return Ok(self.answer(request.identity, &request.key, Err(refusal)).await);
-            }
-            Err(CheckoutError::Interrupted(point)) => return Err(CheckoutError::Interrupted(point)),
-            Err(error) => {
-                self.give_up_claim(request.identity, &request.key).await;
-                return Err(error);
-            }
-        };
-        let method = request.method.clone();
-        let inner = self.clone();
-        let saga = async move { inner.pay_new(row, &method).await };
-        self.answer_when_settled(saga, request.identity, &request.key, id).await
-    }
-
-    async fn pay(self: Arc<Self>, request: OrderRequest, method: String) -> Result<CheckoutAnswer, CheckoutError> {
-        let id = match self.claim_for(&request).await? {
-            Ok(id) => id,
-            Err(answer) => return Ok(answer),
-        };
-        let (identity, key) = (request.identity, &request.key);
-        let begun = async {
-            let Some(row) = orders::read_own(self.store.pool(), identity, id).await? else {
-                return Ok(Err(CheckoutRefusal::OrderNotFound));
-            };
-            self.begin_again(&row, &method).await
-        };
-        let row = match begun.await {
-            Ok(Ok(row)) => row,
-            Ok(Err(refusal)) => return Ok(self.answer(identity, key, Err(refusal)).await),
-            Err(error) => {
-                self.give_up_claim(identity, key).await;
-                return Err(error);
-            }
-        };
-        let inner = self.clone();
-        let saga = async move {
-            inner.crash(CrashPoint::AttemptRecorded)?;
-            if row.state == OrderState::Confirming { inner.confirm(row, &method).await } else { Ok(()) }
-        };
-        self.answer_when_settled(saga, identity, key, id).await
-    }
-
-    async fn cancel(self: Arc<Self>, request: OrderRequest) -> Result<CheckoutAnswer, CheckoutError> {
-        let id = match self.claim_for(&request).await? {
-            Ok(id) => id,
-            Err(answer) => return Ok(answer),
-        };
-        let (identity, key) = (request.identity, &request.key);
-        let begun = async {
-            if orders::read_own(self.store.pool(), identity, id).await?.is_none() {
-                return Ok(Err(CheckoutRefusal::OrderNotFound));
-            }
-            let stepped = self.step(id, &[News::Plain(OrderEvent::BuyerCancelled)]).await?;
-            Ok::<_, CheckoutError>(match stepped {
-                Stepped::Moved(row) => Ok(*row),
-                Stepped::Stays(row) if matches!(row.state, OrderState::Cancelled | OrderState::Cancelling) => Ok(*row),
-                Stepped::Stays(_) => Err(CheckoutRefusal::CancelRefused),
-            })
-        };
-        let row = match begun.await {
-            Ok(Ok(row)) => row,
-            Ok(Err(refusal)) => return Ok(self.answer(identity, key, Err(refusal)).await),
-            Err(error) => {
-                self.give_up_claim(identity, key).await;
-                return Err(error);
-            }
-        };
-        let inner = self.clone();
-        let saga =
-            async move { if row.state == OrderState::Cancelling { inner.fence(&row).await.map(drop) } else { Ok(()) } };
-        self.answer_when_settled(saga, identity, key, id).await
-    }
-
-    async fn claim_for(&self, request: &OrderRequest) -> Result<Result<OrderId, CheckoutAnswer>, CheckoutError> {
-        let claim = NewClaim {
-            identity: request.identity,
-            key: &request.key,
-            fingerprint: &request.fingerprint,
-            order: request.order,
-            hold: None,
-        };
-        self.claim(claim).await
-    }
-
-    /// Claims a key: the order to work on, or the answer that stands already.
-    async fn claim(&self, claim: NewClaim<'_>) -> Result<Result<OrderId, CheckoutAnswer>, CheckoutError> {
-        let now_ms = self.clock.now_ms();
-        let refused = |refusal| Err(CheckoutAnswer { outcome: Err(refusal), is_replayed: false });
-        Ok(match order_command::claim(self.store.pool(), claim, now_ms, now_ms + CLAIM_MS).await? {
-            Claim::Ours(order) => Ok(order),
-            Claim::Running => refused(CheckoutRefusal::KeyInUse),
-            Claim::Reused => refused(CheckoutRefusal::KeyReused),
-            Claim::Answered(answer) => Err(CheckoutAnswer { outcome: read_answer(answer)?, is_replayed: true }),
-        })
-    }
-
-    /// Waits for the purchase, but not for ever; answers with the order as it stands then.
-    async fn answer_when_settled(
-        &self,
-        saga: impl Future<Output = Result<(), CheckoutError>> + Send + 'static,
-        identity: IdentityId,
-        key: &IdempotencyKey,
-        id: OrderId,
-    ) -> Result<CheckoutAnswer, CheckoutError> {
-        let told = self.waiting.entry(id).or_default().clone();
-        let ended = tokio::time::timeout(self.config.answer_within, tokio::spawn(saga)).await;
-        let answer = self.answer_after(ended, &told, identity, key, id).await;
-        self.waiting.remove(&id);
-        answer
-    }
-
-    async fn answer_after(
-        &self,
-        ended: Result<Result<Result<(), CheckoutError>, tokio::task::JoinError>, tokio::time::error::Elapsed>,
-        told: &Notify,
-        identity: IdentityId,
-        key: &IdempotencyKey,
-        id: OrderId,
-    ) -> Result<CheckoutAnswer, CheckoutError> {
-        match ended {
-            // The purchase goes on by itself.
-            Err(_) | Ok(Ok(Ok(()))) => {}
-            Ok(Ok(Err(CheckoutError::Interrupted(point)))) => return Err(CheckoutError::Interrupted(point)),
-            Ok(Ok(Err(error))) => tracing::error!(order = %id, %error, "a purchase is left to the reconciler"),
-            Ok(Err(error)) => return Err(CheckoutError::Internal(error.to_string())),
-        }
-        // The order stands: from here on "no order was made" would be a lie.
-        let Ok(Some(row)) = orders::read_own(self.store.pool(), identity, id).await else {
-            return Err(CheckoutError::TimeoutUnknown);
-        };
-        if matches!(row.state, OrderState::Fulfilled | OrderState::Cancelled) {
-            // Late is not wrong: the relay has the row.
-            let _ = tokio::time::timeout(SHELF_PATIENCE, told.notified()).await;
-        }
-        let view = self.view(&row).await.map_err(|_| CheckoutError::TimeoutUnknown)?;
-        Ok(self.answer(identity, key, Ok(view)).await)
-    }
-
-    /// Remembers an answer under its key and gives it.
-    async fn answer(
-        &self,
-        identity: IdentityId,
-        key: &IdempotencyKey,
-        outcome: Result<Order, CheckoutRefusal>,
-    ) -> CheckoutAnswer {
-        let stored = match &outcome {
-            Ok(order) => serde_json::json!({ "order": order }),
-            Err(refusal) => serde_json::json!(refusal),
-        };
-        if let Err(error) = order_command::finish(self.store.pool(), identity, key, &stored).await {
-            tracing::warn!(%error, "an answer could not be remembered; the key will run again");
-        }
-        CheckoutAnswer { outcome, is_replayed: false }
-    }
-
-    /// The same key may run again at once.
-    async fn give_up_claim(&self, identity: IdentityId, key: &IdempotencyKey) {
-        if let Err(error) = order_command::give_up(self.store.pool(), identity, key).await {
-            tracing::warn!(%error, "a claim could not be given up; it ends by itself");
-        }
-    }
-
     async fn views(&self, rows: &[orders::OrderRow]) -> Result<Vec<Order>, CheckoutError> {
         let mut views = Vec::with_capacity(rows.len());
         for row in rows {
@@ -577,16 +284,4 @@ impl Inner {
         }
         Ok(views)
     }
-}
-
-fn read_answer(answer: serde_json::Value) -> Result<Result<Order, CheckoutRefusal>, CheckoutError> {
-    #[derive(Deserialize)]
-    struct Stored {
-        order: Order,
-    }
-    let malformed = |error: serde_json::Error| CheckoutError::Internal(format!("a remembered answer: {error}"));
-    if answer.get("order").is_some_and(|order| order.is_object()) {
-        return Ok(Ok(serde_json::from_value::<Stored>(answer).map_err(malformed)?.order));
-    }
-    Ok(Err(serde_json::from_value(answer).map_err(malformed)?))
 }

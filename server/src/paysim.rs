@@ -11,6 +11,7 @@ mod list;
 mod method;
 mod object;
 mod page;
+mod read;
 mod reply;
 
 use crate::clock::Clock;

@@ -37,7 +37,7 @@ pub(super) async fn run(app: &Arc<App>) -> anyhow::Result<Round> {
             // The provider is away: what is left waits for the next round.
             break;
         }
-        let mut looks = futures_util::stream::iter(part.to_vec().into_iter().map(|id| async move {
+        let mut looks = futures_util::stream::iter(part.iter().copied().map(|id| async move {
             let looked = app.checkout.look_at(id).await;
             (id, looked)
         }))

@@ -8,7 +8,7 @@ use super::reply::Reply;
 use crate::clock::Clock;
 use parking_lot::Mutex;
 use serde::{Deserialize, Serialize};
-use serde_json::{Value, json};
+use serde_json::Value;
 use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet, VecDeque};
 
 /// Events kept for `GET /v1/events`; the oldest go first. A reader that is further behind asks for the intents.
@@ -46,12 +46,12 @@ pub(super) enum KeyCheck {
 }
 
 #[derive(Debug, Default)]
-struct Books {
-    intents: HashMap<String, Intent>,
-    intent_order: Vec<String>,
-    refunds: HashMap<String, Refund>,
-    refund_order: Vec<String>,
-    events: VecDeque<Event>,
+pub(super) struct Books {
+    pub(super) intents: HashMap<String, Intent>,
+    pub(super) intent_order: Vec<String>,
+    pub(super) refunds: HashMap<String, Refund>,
+    pub(super) refund_order: Vec<String>,
+    pub(super) events: VecDeque<Event>,
     keys: HashMap<String, KeyState>,
     settlements: BTreeSet<(u64, String)>,
     was_busy: HashSet<String>,
@@ -61,7 +61,7 @@ struct Books {
 /// The books and the ledger behind them.
 #[derive(Debug)]
 pub(super) struct Bank {
-    books: Mutex<Books>,
+    pub(super) books: Mutex<Books>,
     ledger: Ledger,
     clock: Clock,
 }
@@ -109,7 +109,7 @@ fn unexpected_state(intent: &Intent, doing: &str) -> Reply {
     .with("payment_intent", intent.to_json(&[]))
 }
 
-fn no_such(what: &str, id: &str) -> Reply {
+pub(super) fn no_such(what: &str, id: &str) -> Reply {
     Reply::error(404, "invalid_request_error", Some("resource_missing"), &format!("No such {what}: '{id}'"))
 }
 
@@ -238,12 +238,6 @@ impl Bank {
     /// Whether this is the first call for an intent whose provider is busy once.
     pub(super) fn is_busy_now(&self, id: &str) -> bool {
         self.books.lock().was_busy.insert(id.to_owned())
-    }
-
-    /// Reads an intent.
-    pub(super) fn intent(&self, id: &str, expand: &[String]) -> Reply {
-        let books = self.books.lock();
-        books.intents.get(id).map_or_else(|| no_such("payment_intent", id), |intent| Reply::ok(intent.to_json(expand)))
     }
 
     /// The method attached to an intent.
@@ -450,65 +444,6 @@ impl Bank {
             settled += 1;
         }
         settled
-    }
-
-    /// Reads a refund.
-    pub(super) fn refund_by_id(&self, id: &str) -> Reply {
-        let books = self.books.lock();
-        books.refunds.get(id).map_or_else(|| no_such("refund", id), |refund| Reply::ok(refund.to_json()))
-    }
-
-    /// Reads a charge.
-    pub(super) fn charge_by_id(&self, id: &str) -> Reply {
-        let books = self.books.lock();
-        books
-            .intents
-            .values()
-            .find_map(|intent| intent.charges.iter().find(|c| c.id == id).map(|c| Reply::ok(c.to_json(intent))))
-            .unwrap_or_else(|| no_such("charge", id))
-    }
-
-    /// Newest first: intents.
-    pub(super) fn intents(&self, page: &super::list::Page) -> Reply {
-        let books = self.books.lock();
-        let items = books.intent_order.iter().rev().map(|id| (id.as_str(), &books.intents[id]));
-        page.reply("/v1/payment_intents", items, |_| true, |intent| intent.to_json(&[]))
-    }
-
-    /// Newest first: refunds, of one intent if asked for.
-    pub(super) fn refunds(&self, page: &super::list::Page, intent: Option<&str>) -> Reply {
-        let books = self.books.lock();
-        let items = books.refund_order.iter().rev().map(|id| (id.as_str(), &books.refunds[id]));
-        page.reply("/v1/refunds", items, |r| intent.is_none_or(|id| r.intent == id), Refund::to_json)
-    }
-
-    /// Newest first: events, of some kinds if asked for.
-    pub(super) fn events(&self, page: &super::list::Page, kinds: &[String]) -> Reply {
-        let books = self.books.lock();
-        let items = books.events.iter().rev().map(|event| (event.id.as_str(), event));
-        page.reply("/v1/events", items, |e| kinds.is_empty() || kinds.contains(&e.kind), Event::to_json)
-    }
-
-    /// Everything that moved money, for tests and audits: intents with their charges, and refunds.
-    pub(super) fn ledger(&self) -> Value {
-        let books = self.books.lock();
-        let intents: Vec<Value> = books
-            .intent_order
-            .iter()
-            .map(|id| &books.intents[id])
-            .map(|intent| {
-                json!({
-                    "id": intent.id,
-                    "status": intent.status.as_str(),
-                    "amount": intent.amount_minor,
-                    "currency": intent.currency,
-                    "metadata": intent.metadata,
-                    "charges": intent.charges.iter().map(|c| c.to_json(intent)).collect::<Vec<_>>(),
-                })
-            })
-            .collect();
-        let refunds: Vec<Value> = books.refund_order.iter().map(|id| books.refunds[id].to_json()).collect();
-        json!({"intents": intents, "refunds": refunds})
     }
 
     fn charge(&self, intent: &mut Intent) {

@@ -1,0 +1,221 @@
+//! Checkout, pay and cancel as commands under a key: claim it, do the work in a task of its own, answer when the order is
+//! settled or when the buyer has waited long enough, and remember the answer.
+
+use super::order::{OrderEvent, OrderState};
+use super::purchase::Reserved;
+use super::step::{News, Stepped};
+use super::{CheckoutAnswer, CheckoutError, CheckoutRefusal, CheckoutRequest, CrashPoint, Inner, OrderRequest};
+use crate::store::order_command::{Claim, NewClaim};
+use crate::store::{order as orders, order_command};
+use seatwire_proto::client::IdempotencyKey;
+use seatwire_proto::id::{IdentityId, OrderId};
+use seatwire_proto::server::Order;
+use serde::Deserialize;
+use std::future::Future;
+use std::sync::Arc;
+use std::time::Duration;
+use tokio::sync::Notify;
+
+/// A claimed key is its run's alone for this long: longer than a run needs to its answer. A dead run blocks the key so long.
+const CLAIM_MS: u64 = 15_000;
+/// An answer waits this long for the shelf to learn of it, so that a buyer who was answered `paid` is not told that the
+/// hold is still locked. Redis down: the answer does not wait longer, the relay tells later.
+const SHELF_PATIENCE: Duration = Duration::from_millis(250);
+
+impl Inner {
+    pub(super) async fn checkout(self: Arc<Self>, request: CheckoutRequest) -> Result<CheckoutAnswer, CheckoutError> {
+        let claim = NewClaim {
+            identity: request.identity,
+            key: &request.key,
+            fingerprint: &request.fingerprint,
+            order: OrderId::generate(),
+            hold: Some(request.hold),
+        };
+        let id = match self.claim(claim).await? {
+            Ok(id) => id,
+            Err(answer) => return Ok(*answer),
+        };
+        self.crash(CrashPoint::Claimed)?;
+        let row = match self.reserve(&request, id).await {
+            Ok(Reserved::Order(row)) => *row,
+            Ok(Reserved::Refused(refusal)) => {
+                return Ok(self.answer(request.identity, &request.key, Err(refusal)).await);
+            }
+            Err(CheckoutError::Interrupted(point)) => return Err(CheckoutError::Interrupted(point)),
+            Err(error) => {
+                self.give_up_claim(request.identity, &request.key).await;
+                return Err(error);
+            }
+        };
+        let method = request.method.clone();
+        let inner = self.clone();
+        let saga = async move { inner.pay_new(row, &method).await };
+        self.answer_when_settled(saga, request.identity, &request.key, id).await
+    }
+
+    pub(super) async fn pay(
+        self: Arc<Self>,
+        request: OrderRequest,
+        method: String,
+    ) -> Result<CheckoutAnswer, CheckoutError> {
+        let id = match self.claim_for(&request).await? {
+            Ok(id) => id,
+            Err(answer) => return Ok(*answer),
+        };
+        let (identity, key) = (request.identity, &request.key);
+        let begun = async {
+            let Some(row) = orders::read_own(self.store.pool(), identity, id).await? else {
+                return Ok(Err(CheckoutRefusal::OrderNotFound));
+            };
+            self.begin_again(&row, &method).await
+        };
+        let row = match begun.await {
+            Ok(Ok(row)) => row,
+            Ok(Err(refusal)) => return Ok(self.answer(identity, key, Err(refusal)).await),
+            Err(error) => {
+                self.give_up_claim(identity, key).await;
+                return Err(error);
+            }
+        };
+        let inner = self.clone();
+        let saga = async move {
+            inner.crash(CrashPoint::AttemptRecorded)?;
+            if row.state == OrderState::Confirming { inner.confirm(row, &method).await } else { Ok(()) }
+        };
+        self.answer_when_settled(saga, identity, key, id).await
+    }
+
+    pub(super) async fn cancel(self: Arc<Self>, request: OrderRequest) -> Result<CheckoutAnswer, CheckoutError> {
+        let id = match self.claim_for(&request).await? {
+            Ok(id) => id,
+            Err(answer) => return Ok(*answer),
+        };
+        let (identity, key) = (request.identity, &request.key);
+        let begun = async {
+            if orders::read_own(self.store.pool(), identity, id).await?.is_none() {
+                return Ok(Err(CheckoutRefusal::OrderNotFound));
+            }
+            let stepped = self.step(id, &[News::Plain(OrderEvent::BuyerCancelled)]).await?;
+            Ok::<_, CheckoutError>(match stepped {
+                Stepped::Moved(row) => Ok(*row),
+                Stepped::Stays(row) if matches!(row.state, OrderState::Cancelled | OrderState::Cancelling) => Ok(*row),
+                Stepped::Stays(_) => Err(CheckoutRefusal::CancelRefused),
+            })
+        };
+        let row = match begun.await {
+            Ok(Ok(row)) => row,
+            Ok(Err(refusal)) => return Ok(self.answer(identity, key, Err(refusal)).await),
+            Err(error) => {
+                self.give_up_claim(identity, key).await;
+                return Err(error);
+            }
+        };
+        let inner = self.clone();
+        let saga =
+            async move { if row.state == OrderState::Cancelling { inner.fence(&row).await.map(drop) } else { Ok(()) } };
+        self.answer_when_settled(saga, identity, key, id).await
+    }
+
+    async fn claim_for(&self, request: &OrderRequest) -> Result<Result<OrderId, Box<CheckoutAnswer>>, CheckoutError> {
+        let claim = NewClaim {
+            identity: request.identity,
+            key: &request.key,
+            fingerprint: &request.fingerprint,
+            order: request.order,
+            hold: None,
+        };
+        self.claim(claim).await
+    }
+
+    /// Claims a key: the order to work on, or the answer that stands already.
+    async fn claim(&self, claim: NewClaim<'_>) -> Result<Result<OrderId, Box<CheckoutAnswer>>, CheckoutError> {
+        let now_ms = self.clock.now_ms();
+        let refused = |refusal| Err(Box::new(CheckoutAnswer { outcome: Err(refusal), is_replayed: false }));
+        Ok(match order_command::claim(self.store.pool(), claim, now_ms, now_ms + CLAIM_MS).await? {
+            Claim::Ours(order) => Ok(order),
+            Claim::Running => refused(CheckoutRefusal::KeyInUse),
+            Claim::Reused => refused(CheckoutRefusal::KeyReused),
+            Claim::Answered(answer) => {
+                Err(Box::new(CheckoutAnswer { outcome: read_answer(answer)?, is_replayed: true }))
+            }
+        })
+    }
+
+    /// Waits for the purchase, but not for ever; answers with the order as it stands then.
+    async fn answer_when_settled(
+        &self,
+        saga: impl Future<Output = Result<(), CheckoutError>> + Send + 'static,
+        identity: IdentityId,
+        key: &IdempotencyKey,
+        id: OrderId,
+    ) -> Result<CheckoutAnswer, CheckoutError> {
+        let told = self.waiting.entry(id).or_default().clone();
+        let ended = tokio::time::timeout(self.config.answer_within, tokio::spawn(saga)).await;
+        let answer = self.answer_after(ended, &told, identity, key, id).await;
+        self.waiting.remove(&id);
+        answer
+    }
+
+    async fn answer_after(
+        &self,
+        ended: Result<Result<Result<(), CheckoutError>, tokio::task::JoinError>, tokio::time::error::Elapsed>,
+        told: &Notify,
+        identity: IdentityId,
+        key: &IdempotencyKey,
+        id: OrderId,
+    ) -> Result<CheckoutAnswer, CheckoutError> {
+        match ended {
+            // The purchase goes on by itself.
+            Err(_) | Ok(Ok(Ok(()))) => {}
+            Ok(Ok(Err(CheckoutError::Interrupted(point)))) => return Err(CheckoutError::Interrupted(point)),
+            Ok(Ok(Err(error))) => tracing::error!(order = %id, %error, "a purchase is left to the reconciler"),
+            Ok(Err(error)) => return Err(CheckoutError::Internal(error.to_string())),
+        }
+        // The order stands: from here on "no order was made" would be a lie.
+        let Ok(Some(row)) = orders::read_own(self.store.pool(), identity, id).await else {
+            return Err(CheckoutError::TimeoutUnknown);
+        };
+        if matches!(row.state, OrderState::Fulfilled | OrderState::Cancelled) {
+            // Late is not wrong: the relay has the row.
+            let _ = tokio::time::timeout(SHELF_PATIENCE, told.notified()).await;
+        }
+        let view = self.view(&row).await.map_err(|_| CheckoutError::TimeoutUnknown)?;
+        Ok(self.answer(identity, key, Ok(view)).await)
+    }
+
+    /// Remembers an answer under its key and gives it.
+    async fn answer(
+        &self,
+        identity: IdentityId,
+        key: &IdempotencyKey,
+        outcome: Result<Order, CheckoutRefusal>,
+    ) -> CheckoutAnswer {
+        let stored = match &outcome {
+            Ok(order) => serde_json::json!({ "order": order }),
+            Err(refusal) => serde_json::json!(refusal),
+        };
+        if let Err(error) = order_command::finish(self.store.pool(), identity, key, &stored).await {
+            tracing::warn!(%error, "an answer could not be remembered; the key will run again");
+        }
+        CheckoutAnswer { outcome, is_replayed: false }
+    }
+
+    /// The same key may run again at once.
+    async fn give_up_claim(&self, identity: IdentityId, key: &IdempotencyKey) {
+        if let Err(error) = order_command::give_up(self.store.pool(), identity, key).await {
+            tracing::warn!(%error, "a claim could not be given up; it ends by itself");
+        }
+    }
+}
+
+fn read_answer(answer: serde_json::Value) -> Result<Result<Order, CheckoutRefusal>, CheckoutError> {
+    #[derive(Deserialize)]
+    struct Stored {
+        order: Order,
+    }
+    let malformed = |error: serde_json::Error| CheckoutError::Internal(format!("a remembered answer: {error}"));
+    if answer.get("order").is_some_and(|order| order.is_object()) {
+        return Ok(Ok(serde_json::from_value::<Stored>(answer).map_err(malformed)?.order));
+    }
+    Ok(Err(serde_json::from_value(answer).map_err(malformed)?))
+}
