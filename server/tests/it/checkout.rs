@@ -1,11 +1,15 @@
 //! The till, against real stores and the simulator.
 
 mod crash;
+mod outage;
 mod till;
 mod unknown;
 
+use crate::support::client::Client;
 use crate::support::eventually;
-use crate::support::stage::Draft;
+use crate::support::stage::{Draft, Stage};
+use seatwire::clock::Clock;
+use seatwire::shutdown::Shutdown;
 use seatwire_proto::id::IdentityId;
 use serde_json::{Value, json};
 use till::{Buyer, Till, checkout_of, key};
@@ -286,4 +290,35 @@ async fn a_limit_holds_in_postgres_as_well() {
         over.await.as_ref().map_err(seatwire::store::constraint::broken),
         Err(Some(seatwire::store::constraint::Constraint::IdentityLimit))
     );
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn an_order_reaches_every_session_of_its_buyer_on_any_node_and_nobody_else() {
+    let (stage, event) = Stage::with_event(&Draft::default()).await;
+    let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.expect("a port");
+    let sim = seatwire::paysim::start(listener, Default::default(), Clock::system(), Shutdown::new()).await;
+    let payment_url = sim.expect("starts").url();
+    let settings = [("SEATWIRE_PAYMENT_URL", payment_url.as_str()), ("SEATWIRE_PUBLIC_URL", "https://tickets.example")];
+    let (here, there) = tokio::join!(stage.node_with(&settings), stage.node_with(&settings));
+    let (mut buyer, guest) = Client::guest(&here.url).await;
+    let mut phone = Client::hello(&there.url, Some(&guest.token)).await;
+    let (mut stranger, _) = Client::guest(&there.url).await;
+    let reply = buyer.call("hold", json!({"key": "h", "event": event, "seats": [1]})).await;
+    let mut fields = checkout_of(&reply["hold"], "pm_sim_delay_300ms");
+    fields["key"] = "c".into();
+    let paid = buyer.call("checkout", fields).await;
+    assert_eq!(paid["order"]["state"], "paid", "{paid}");
+    for session in [&mut buyer, &mut phone] {
+        let push = session.push_where("order.update", |push| push["order"]["state"] == "paid").await;
+        assert_eq!(push["order"], paid["order"]);
+    }
+    // Asked on the other node: the same order; a stranger's session hears and sees nothing of it.
+    let read = phone.call("order", json!({"order": paid["order"]["id"]})).await;
+    assert_eq!(read["order"], paid["order"]);
+    assert_eq!(code(&stranger.call("order", json!({"order": paid["order"]["id"]})).await), "order_not_found");
+    assert!(!stranger.has_push("order.update"));
+    let hello = stranger.call("hello", json!({"token": guest.token})).await;
+    assert_eq!(code(&hello), "forbidden");
+    let (status, body) = guest.get("/v1/orders").await;
+    assert_eq!((status, &body["items"][0]), (200, &paid["order"]));
 }

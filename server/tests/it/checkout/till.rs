@@ -44,11 +44,24 @@ impl Till {
 
     pub(crate) async fn open_with(draft: &Draft, settings: &[(&str, &str)]) -> Self {
         let (stage, event) = Stage::with_event(draft).await;
+        let database_url = stage.database_url.clone();
+        Self::open_at(stage, event, &database_url, settings).await
+    }
+
+    /// With a line to Postgres that can be cut.
+    pub(crate) async fn open_behind_a_line(settings: &[(&str, &str)]) -> (Self, super::outage::Line) {
+        let (stage, event) = Stage::with_event(&Draft::default()).await;
+        let line = super::outage::Line::to(&stage.database_url).await;
+        let database_url = line.url.clone();
+        (Self::open_at(stage, event, &database_url, settings).await, line)
+    }
+
+    async fn open_at(stage: Stage, event: String, database_url: &str, settings: &[(&str, &str)]) -> Self {
         let clock = Clock::manual(Clock::system().now_ms());
         let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.expect("a port");
         let sim = start(listener, PaysimConfig::default(), clock.clone(), Shutdown::new()).await.expect("starts");
-        let mut till = Self {
-            app: Self::node(&stage, &clock, &sim.url(), settings).await,
+        let till = Self {
+            app: Self::node(&stage, database_url, &clock, &sim.url(), settings).await,
             payment_url: sim.url(),
             stage,
             event,
@@ -59,7 +72,13 @@ impl Till {
         till
     }
 
-    async fn node(stage: &Stage, clock: &Clock, payment_url: &str, settings: &[(&str, &str)]) -> Arc<App> {
+    async fn node(
+        stage: &Stage,
+        database_url: &str,
+        clock: &Clock,
+        payment_url: &str,
+        settings: &[(&str, &str)],
+    ) -> Arc<App> {
         let mut pairs = vec![
             ("SEATWIRE_DB_CONNECTIONS", "6"),
             ("SEATWIRE_PAYMENT_TIMEOUT_MS", "500"),
@@ -68,14 +87,14 @@ impl Till {
         pairs.extend(settings.iter().copied());
         let config = Config::from_pairs(pairs).expect("fits");
         let addresses = Addresses {
-            database_url: stage.database_url.clone(),
+            database_url: database_url.to_owned(),
             redis_url: stage.redis.url(),
             payment_url: payment_url.to_owned(),
         };
         App::start(config, clock.clone(), &addresses, Shutdown::new()).await.expect("the node starts")
     }
 
-    fn run_jobs(&mut self) {
+    fn run_jobs(&self) {
         tokio::spawn(job::run(self.app.clone()));
     }
 

@@ -115,6 +115,11 @@ impl Client {
         }
     }
 
+    /// Whether a push of this name was read and not yet asked for.
+    pub(crate) fn has_push(&self, name: &str) -> bool {
+        self.pushes.iter().any(|push| push["push"] == name)
+    }
+
     /// Waits for the next map frame.
     pub(crate) async fn frame(&mut self) -> Vec<u8> {
         while self.frames.is_empty() {
