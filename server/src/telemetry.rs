@@ -5,7 +5,7 @@ use std::io::IsTerminal as _;
 use tracing_subscriber::EnvFilter;
 
 /// What a server logs when nothing else is asked for.
-const SERVING: &str = "info,fred=warn,sqlx=warn,hyper=warn";
+const SERVING: &str = "info,fred=error,sqlx=warn,hyper=warn";
 /// What a short command logs: it answers on the terminal itself.
 const COMMAND: &str = "warn,fred=error,sqlx=error";
 

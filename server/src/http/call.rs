@@ -8,15 +8,22 @@ use axum::body::{Body, to_bytes};
 use axum::extract::{FromRequest, FromRequestParts};
 use http::request::Parts;
 use http::{HeaderMap, Request, StatusCode, header};
+use http_body_util::BodyExt;
 use seatwire_proto::client::{FieldError, IdempotencyKey};
 use seatwire_proto::code::ErrorCode;
 use seatwire_proto::id::IdentityId;
 use seatwire_proto::server::ErrorObject;
 use serde_json::{Map, Value};
 use std::str::FromStr;
+use std::time::Duration;
 
 /// Where a missing or bad key is said to stand: the header is the field.
 const KEY_HEADER: &str = "Idempotency-Key";
+
+/// Most of a refused body that is read; behind it the connection breaks.
+const MAX_DISCARDED_BYTES: usize = 1 << 20;
+/// Longest a refused body may take.
+const DISCARD_WITHIN: Duration = Duration::from_secs(2);
 
 /// Who asks: `None` without an `Authorization` header. A token that is not taken is refused at once.
 #[derive(Debug, Clone, Copy)]
@@ -69,6 +76,7 @@ impl FromRequest<Front> for Call {
         let announced =
             parts.headers.get(header::CONTENT_LENGTH).and_then(|value| value.to_str().ok()?.parse::<u64>().ok());
         if announced.is_some_and(|bytes| bytes > max_bytes as u64) {
+            discard(body).await;
             return Err(ErrorCode::TooLarge.into());
         }
         let bytes = match to_bytes(body, max_bytes).await {
@@ -89,6 +97,22 @@ impl FromRequest<Front> for Call {
             parts.headers.get(KEY_HEADER).map(|value| value.to_str().ok().and_then(IdempotencyKey::parse).ok_or(()));
         Ok(Self { fields, key })
     }
+}
+
+/// Reads a refused body to its end, within bounds: a client that still sends would else see a broken connection instead of
+/// the refusal.
+async fn discard(mut body: Body) {
+    let all = async {
+        let mut read = 0;
+        while let Some(Ok(frame)) = body.frame().await {
+            read += frame.data_ref().map_or(0, bytes::Bytes::len);
+            if read > MAX_DISCARDED_BYTES {
+                return;
+            }
+        }
+    };
+    // Out of time: the connection is closed under the client.
+    let _ = tokio::time::timeout(DISCARD_WITHIN, all).await;
 }
 
 fn is_json(headers: &HeaderMap) -> bool {

@@ -76,7 +76,7 @@ fn shared(bytes: Vec<u8>) -> Shared {
         gzip: gzip(&bytes),
         bytes: Bytes::from(bytes),
         content_type: "application/json",
-        cache_control: "public, max-age=1, stale-while-revalidate=5",
+        cache_control: "max-age=1, stale-while-revalidate=5",
         etag: format!("\"{tag}\""),
         vary: Some("Accept-Encoding"),
     }

@@ -182,14 +182,14 @@ impl LiveEvent {
             && (from.seq >= core.sent.seq || core.history.next_after(from).is_some())
     }
 
-    /// What a viewer at `from` needs next. `prefers_small` (a slow viewer) takes the snapshot where it is smaller than the
+    /// What a viewer at `from` (`None`: it knows nothing) needs next. `prefers_small` (a slow viewer) takes the snapshot where it is smaller than the
     /// deltas; others get deltas wherever there are any.
     #[must_use]
-    pub fn next_after(&self, from: Position, encoding: SnapshotEncoding, prefers_small: bool) -> Next {
+    pub fn next_after(&self, from: Option<Position>, encoding: SnapshotEncoding, prefers_small: bool) -> Next {
         let snapshot_bytes = if prefers_small { self.snapshots.lock().last_bytes(encoding) } else { None };
-        {
+        if let Some(from) = from {
             let core = self.core.lock();
-            if from.seq > 0 && from.epoch == core.sent.epoch {
+            if from.epoch == core.sent.epoch {
                 if from.seq >= core.sent.seq {
                     return Next::UpToDate;
                 }

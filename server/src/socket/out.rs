@@ -60,35 +60,41 @@ pub(super) struct Sub {
     is_stale: bool,
     /// It fell behind because its socket took too little, so the fewest bytes are best.
     is_slow: bool,
+    /// Its position is of no use: only a snapshot helps.
+    is_lost: bool,
     seq: u64,
 }
 
 impl Sub {
-    /// Stands at `from`; caught up from there.
+    /// Stands at `from`, where epoch 0 means nowhere; caught up from there.
     pub(super) const fn new(live: Arc<LiveEvent>, slot: Slot, from: Position, encoding: SnapshotEncoding) -> Self {
-        Self { live, slot, epoch: from.epoch, seq: from.seq, encoding, is_stale: true, is_slow: false }
+        let is_lost = from.epoch == 0;
+        Self { live, slot, epoch: from.epoch, seq: from.seq, encoding, is_stale: true, is_slow: false, is_lost }
     }
 
-    /// Goes back to `from`; caught up from there.
+    /// Goes back to `from`, where seq 0 asks for a snapshot; caught up from there.
     pub(super) const fn rewind(&mut self, from: Position) {
         self.epoch = from.epoch;
         self.seq = from.seq;
         self.is_stale = true;
+        self.is_lost = from.seq == 0;
     }
 
     /// Begins again, as the client subscribed again.
     pub(super) const fn restart_at(&mut self, from: Position, encoding: SnapshotEncoding) {
         self.rewind(from);
+        self.is_lost = from.epoch == 0;
         self.encoding = encoding;
     }
 
-    const fn position(&self) -> Position {
-        Position { epoch: self.epoch, seq: self.seq }
+    const fn position(&self) -> Option<Position> {
+        if self.is_lost { None } else { Some(Position { epoch: self.epoch, seq: self.seq }) }
     }
 
     const fn arrive(&mut self, frame: &MapFrame) {
         self.epoch = frame.epoch;
         self.seq = frame.seq_to;
+        self.is_lost = false;
     }
 }
 

@@ -12,4 +12,5 @@ mod import;
 mod inventory;
 mod paysim;
 mod seatmap;
+mod protocol;
 mod socket;

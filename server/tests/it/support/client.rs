@@ -128,6 +128,11 @@ impl Client {
         self.frames.pop_front().expect("just looked")
     }
 
+    /// Map frames read while waiting for something else.
+    pub(crate) fn frames_waiting(&self) -> usize {
+        self.frames.len()
+    }
+
     /// Reads on until the server closes; its code and reason.
     pub(crate) async fn closed(&mut self) -> (u16, String) {
         while self.closed.is_none() {
@@ -136,11 +141,17 @@ impl Client {
         self.closed.clone().expect("just looked")
     }
 
+    /// Takes one message; pings do not count, so that patience ends although the server is alive.
     async fn read(&mut self, what: &str) {
+        let deadline = tokio::time::Instant::now() + PATIENCE;
+        while !self.read_one(what, deadline).await {}
+    }
+
+    async fn read_one(&mut self, what: &str, deadline: tokio::time::Instant) -> bool {
         if let Some((code, reason)) = &self.closed {
             panic!("closed with {code} {reason} while waiting for {what}");
         }
-        let message = tokio::time::timeout(PATIENCE, self.socket.next()).await;
+        let message = tokio::time::timeout_at(deadline, self.socket.next()).await;
         match message.unwrap_or_else(|_| panic!("waited in vain for {what}")) {
             Some(Ok(Message::Text(text))) => {
                 let value: Value = serde_json::from_str(&text).expect("server text is JSON");
@@ -152,9 +163,10 @@ impl Client {
                 let close = close.map_or((1005, String::new()), |close| (close.code.into(), close.reason.to_string()));
                 self.closed = Some(close);
             }
-            Some(Ok(_)) => {}
+            Some(Ok(_)) => return false,
             Some(Err(_)) | None => self.closed = Some((1006, String::new())),
         }
+        true
     }
 }
 

@@ -1,0 +1,8 @@
+//! The contract, tested from outside: a real node, raw sockets and HTTP, and nothing known but the protocol's text.
+
+mod codes;
+mod handshake;
+mod hold;
+mod map;
+mod order;
+mod session;
