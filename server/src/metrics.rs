@@ -45,6 +45,8 @@ pub struct Metrics {
     pub command_seconds: Family<CommandOp, Histogram, fn() -> Histogram>,
     /// Open sockets.
     pub sockets: Gauge,
+    /// Maps looked at, over all sockets.
+    pub viewers: Gauge,
     /// Sockets refused before the upgrade.
     pub sockets_refused: Counter,
     /// Frames handed to viewers.
@@ -107,6 +109,7 @@ impl Metrics {
             commands: Family::default(),
             command_seconds: Family::new_with_constructor(seconds),
             sockets: Gauge::default(),
+            viewers: Gauge::default(),
             sockets_refused: Counter::default(),
             deliveries: Counter::default(),
             delivered_bytes: Counter::default(),
@@ -130,6 +133,7 @@ impl Metrics {
             metrics.command_seconds.clone(),
         );
         r.register("sockets", "Open sockets", metrics.sockets.clone());
+        r.register("viewers", "Maps looked at, over all sockets", metrics.viewers.clone());
         r.register("sockets_refused", "Sockets refused before the upgrade", metrics.sockets_refused.clone());
         r.register("deliveries", "Frames handed to viewers", metrics.deliveries.clone());
         r.register_with_unit(

@@ -70,6 +70,7 @@ impl Conn {
             out.phase = Phase::Gone;
             std::mem::take(&mut out.subs)
         };
+        self.door().metrics.viewers.dec_by(subs.len() as i64);
         for sub in subs {
             sub.live.leave(sub.slot);
         }
@@ -169,6 +170,7 @@ impl Transport for Conn {
                 // Exactly one more: most sessions look at one event.
                 out.subs.reserve_exact(1);
                 out.subs.push(Sub::new(live, slot, from, encoding));
+                self.door().metrics.viewers.inc();
             }
             (None, None) => {}
         }
@@ -183,6 +185,7 @@ impl Transport for Conn {
             out.subs.swap_remove(at)
         };
         sub.live.leave(sub.slot);
+        self.door().metrics.viewers.dec();
         true
     }
 

@@ -29,6 +29,9 @@ const MAX_SNAPSHOTS_PER_MINUTE: u32 = 10;
 /// After a close frame, how long the peer may take to close its side.
 pub(super) const CLOSE_WITHIN: Duration = Duration::from_secs(2);
 
+/// Before the first snapshot.
+const NOWHERE: Position = Position { epoch: 0, seq: 0 };
+
 /// The stream to write to, and the door it came in by.
 #[derive(Clone, Copy)]
 pub(super) struct Line<'a> {
@@ -260,7 +263,7 @@ impl Out {
     /// The event began a new life.
     pub(super) fn restart(&mut self, line: Line<'_>, channel: u32) {
         if let Some(sub) = self.subs.iter_mut().find(|sub| sub.live.channel() == channel) {
-            sub.is_stale = true;
+            sub.rewind(NOWHERE);
             self.pump(line);
         }
     }

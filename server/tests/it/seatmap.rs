@@ -34,6 +34,15 @@ impl Watcher {
     }
 }
 
+/// Sends one inline command to Redis and waits for its answer.
+fn say(stage: &Stage, command: &[u8]) {
+    use std::io::{Read, Write};
+    let path = stage.redis.url().replacen("redis+unix://", "", 1);
+    let mut redis = std::os::unix::net::UnixStream::connect(path).expect("redis listens");
+    redis.write_all(command).expect("sends");
+    assert!(redis.read(&mut [0; 64]).expect("an answer") > 0);
+}
+
 async fn hold(client: &mut Client, event: &str, key: &str, seats: &[u32]) -> serde_json::Value {
     client.call("hold", json!({"key": key, "event": event, "seats": seats})).await
 }
@@ -88,4 +97,23 @@ async fn a_lost_redis_begins_a_new_life_that_viewers_see_by_its_snapshot() {
         tokio::time::sleep(std::time::Duration::from_millis(300)).await;
     }
     watcher.follow(|map| map.states[7] == 1).await;
+}
+
+#[tokio::test]
+async fn what_redis_loses_without_a_word_is_found_by_the_beat() {
+    let (stage, event) = Stage::with_event(&Draft::default()).await;
+    let node = stage.node().await;
+    let mut watcher = Watcher::watch(&node.url, &event).await;
+    let (mut buyer, _) = Client::guest(&node.url).await;
+    assert_eq!(hold(&mut buyer, &event, "a", &[1]).await["ok"], true);
+    watcher.follow(|map| map.states[1] == 1).await;
+
+    // The subscriber's connection is cut, and a change is made before it is back.
+    say(&stage, b"CLIENT KILL TYPE pubsub\r\n");
+    assert_eq!(hold(&mut buyer, &event, "b", &[2]).await["ok"], true);
+    watcher.follow(|map| map.states[2] == 1).await;
+
+    let epoch = watcher.map.epoch;
+    say(&stage, b"FLUSHALL\r\n");
+    watcher.follow(|map| map.epoch > epoch).await;
 }
