@@ -23,8 +23,10 @@ use tokio::time::{Instant, MissedTickBehavior, interval};
 const LAG_INTERVAL: Duration = Duration::from_millis(10);
 /// How often commits go to the coordinator: short against the time a step settles.
 const COMMITS_INTERVAL: Duration = Duration::from_millis(50);
-/// A window of a second is shipped this long after its end; a step settles two seconds after its first arrival.
-const WINDOW_DELAY_S: u64 = 4;
+/// A window of viewers is shipped this long after its end: a step settles two seconds after its first arrival.
+const VIEWERS_DELAY_S: u64 = 4;
+/// One of buyers: only what is being answered at this moment is still to come.
+const BUYERS_DELAY_S: u64 = 0;
 /// Entries of the log in one line.
 const LOG_LINE: usize = 500;
 /// Customers whose orders are read at a time.
@@ -81,8 +83,8 @@ async fn measure_lag(clock: RunClock, tally: impl Fn(u64, u64)) {
     }
 }
 
-fn closed_before(now_us: u64) -> u32 {
-    ((now_us / 1_000_000).saturating_sub(WINDOW_DELAY_S)) as u32
+fn closed_before(now_us: u64, delay_s: u64) -> u32 {
+    (now_us / 1_000_000).saturating_sub(delay_s) as u32
 }
 
 async fn carry_viewers(
@@ -156,7 +158,7 @@ async fn carry_viewers(
                 let windows = {
                     let mut tally = world.tally.lock();
                     world.deliveries.lock().settle(now_us, false, &mut tally);
-                    tally.take_before(closed_before(now_us))
+                    tally.take_before(closed_before(now_us, VIEWERS_DELAY_S))
                 };
                 say(out, &Report::Windows { windows }).await?;
                 let first_failure = world.first_failure.lock().clone();
@@ -265,7 +267,7 @@ async fn carry_buyers(
             }
             _ = second.tick() => {
                 tell_log(&shop, out).await?;
-                let windows = shop.tally.lock().take_before(closed_before(clock.now_us()));
+                let windows = shop.tally.lock().take_before(closed_before(clock.now_us(), BUYERS_DELAY_S));
                 say(out, &Report::Windows { windows }).await?;
                 let first_failure = shop.first_failure.lock().clone();
                 let ready = shop.ready.load(Ordering::Relaxed);
