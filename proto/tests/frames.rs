@@ -5,8 +5,8 @@ use proptest::prelude::*;
 use seatwire_proto::client::Position;
 use seatwire_proto::digest::Digest;
 use seatwire_proto::frame::{
-    FrameDecoder, FrameEncoder, FrameError, FrameHeader, FrameMeta, HEADER_BYTES, SeatEncoding, Wrap, decode_frame,
-    encode_beacon, websocket_header_bytes,
+    FrameDecoder, FrameEncoder, FrameError, FrameHeader, FrameKind, FrameMeta, HEADER_BYTES, SeatEncoding, Wrap,
+    decode_frame, encode_beacon, websocket_header_bytes,
 };
 use seatwire_proto::seat::{AreaIndex, SeatIndex, SeatState};
 use seatwire_proto::view::{Cursor, DropReason, Outcome, ResyncReason, View};
@@ -186,6 +186,40 @@ fn deflate_is_used_only_when_it_is_smaller() {
     let large = event.snapshot(&mut encoder, SeatEncoding::Packed2);
     let header = FrameHeader::decode(&large).expect("ours");
     assert!(header.is_deflated && large.len() < 200, "{}", large.len());
+}
+
+#[test]
+fn noise_that_deflate_would_lengthen_is_carried_as_it_is() {
+    let states: Vec<_> = (0..400)
+        .map(|seat| SeatState::from_u8((seatwire_proto::digest::mix(seat) & 3) as u8).expect("two bits"))
+        .collect();
+    let bytes =
+        Event { epoch: 1, seq: 1, states, areas: vec![] }.snapshot(&mut FrameEncoder::new(), SeatEncoding::Packed2);
+    assert!(!FrameHeader::decode(&bytes).expect("ours").is_deflated);
+    assert_eq!(bytes.len(), HEADER_BYTES + 2 + 100);
+}
+
+#[test]
+fn a_stream_that_ends_early_is_refused_whatever_the_buffer_held_before() {
+    let mut event = Event::new(4_000, 0);
+    event.states[17] = SeatState::Sold;
+    let mut frame = event.snapshot(&mut FrameEncoder::new(), SeatEncoding::Packed2);
+    let mut decoder = FrameDecoder::new();
+    assert!(decoder.decode(&frame, 4_000, 0).is_ok());
+    let said = FrameHeader::decode(&frame).expect("ours").payload_bytes + 1;
+    frame[36..40].copy_from_slice(&said.to_le_bytes());
+    assert_eq!(decoder.decode(&frame, 4_000, 0), Err(FrameError::PayloadLength));
+}
+
+#[test]
+fn a_set_that_promises_more_containers_than_seats_need_is_refused_before_they_are_reserved() {
+    let mut header = FrameHeader::decode(&Event::new(4, 0).beacon()).expect("ours");
+    header.kind = FrameKind::Delta;
+    header.encoding = SeatEncoding::Roaring;
+    let body = [12_346_u32.to_le_bytes(), 65_536_u32.to_le_bytes()].concat();
+    header.payload_bytes = body.len() as u32 + 2;
+    let bytes = [&header.encode()[..], &[1, body.len() as u8], &body].concat();
+    assert_eq!(decode_frame(&bytes, 4, 0), Err(FrameError::SeatRange));
 }
 
 #[test]

@@ -138,6 +138,12 @@ fn a_compact_layout_that_is_cut_lengthened_or_renamed_is_refused() {
     }
 }
 
+#[test]
+fn a_stream_of_more_than_8_mib_is_refused_unread() {
+    let bytes = wrap(&vec![0; (8 << 20) + 1]);
+    assert_eq!(decode(&bytes), Err(LayoutError::Compact("promises more than may be")));
+}
+
 fn label() -> impl Strategy<Value = String> {
     prop_oneof!["[0-9]{1,4}", "[A-Z]{1,3}", "[a-z ]{0,3}[0-9]{1,2}[a-c]?", "\\PC{0,5}", Just(String::new())]
 }

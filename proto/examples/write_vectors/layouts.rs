@@ -203,6 +203,16 @@ fn refused() -> Vec<Value> {
             // No name, zone, floor, entrance, focal point, outline; one row; rule 0 of none.
             bytes.extend([0, 0, 0, 0, 0, 0, 1, 0]);
         }),
+        deep("empty_run", "a run behind an open-ended one makes no label", &|bytes| {
+            bytes[SECTIONS] = 1;
+            bytes[RULES] = 1;
+            // One rule of two runs: numbers, no width, prefix or suffix, from 1 by 1, to the end; twice.
+            bytes.extend([2, 1, 0, 0, 0, 1, 2, 0, 1, 0, 0, 0, 1, 2, 0]);
+            // A section with one row by that rule; the row has one seat by the same rule, on a curve of zeros.
+            bytes.extend([0, 0, 0, 0, 0, 0, 1, 0]);
+            bytes.extend([2, 0, 0]);
+            bytes.extend([0; 8]);
+        }),
         deep("unknown_label_kind", "a run of kind 4", &|bytes| {
             bytes[RULES] = 1;
             bytes.extend([1, 4]);

@@ -236,8 +236,15 @@ mod tests {
     }
 
     #[test]
+    fn rows_of_different_lengths_share_a_rule() {
+        assert_eq!(rule_of(&["1", "2", "3"]), rule_of(&["1", "2", "3", "4", "5"]));
+        assert_eq!(rule_of(&["1"]), rule_of(&["1", "2"]));
+    }
+
+    #[test]
     fn unusual_labels_come_back_too() {
-        let cases: [&[&str]; 7] = [
+        let cases: [&[&str]; 8] = [
+            &["AB", "BB", "CC"],
             &["A", "B", "C", "D", "E", "F", "G", "H", "J", "K"],
             &["1", "2", "2", "7", "x", "", "é1", "é2"],
             &["09", "10", "11", "099", "100"],
