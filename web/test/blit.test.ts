@@ -92,6 +92,10 @@ describe("blitter", () => {
     for (const x of [-2, 0, 3, 6, 8]) for (const y of [-2, 0, 2, 4, 6]) seats.push([x, y, STYLE_AVAILABLE]);
     expect(() => draw(pixels, seats)).not.toThrow();
     expect(pixels.words.length).toBe(24);
+    const left = canvas(12, 8);
+    draw(left, [[0, 4, STYLE_AVAILABLE]]);
+    expect(shape(left).map((row) => row.slice(6))).toEqual(new Array(8).fill("......"));
+    expect(rgba(left, 0, 4)[3]).toBe(255);
     const far = canvas(6, 4);
     expect(
       draw(far, [

@@ -35,6 +35,11 @@ describe("inflate", () => {
     expect(() => inflateRaw(stream, 1001)).toThrow(InvalidFrame);
   });
 
+  it("refuses to copy from before the beginning", () => {
+    // One fixed block: copy three bytes from one back, with nothing written yet.
+    expect(() => inflateRaw(Uint8Array.of(0x03, 0x02, 0x00), 3)).toThrow(InvalidFrame);
+  });
+
   it("refuses every cut of a stream and a byte behind it", () => {
     const stream = deflateRawSync(sample("text", 300));
     for (let length = 0; length < stream.length; length++) {

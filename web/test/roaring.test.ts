@@ -114,6 +114,12 @@ describe("roaring sets", () => {
     expect(read(bytes, 11)).toEqual([9, 10]);
   });
 
+  it("refuses a value that stands twice", () => {
+    const bytes = write([9, 10], () => "array");
+    bytes[bytes.length - 2] = 9;
+    expect(() => read(bytes)).toThrow(InvalidFrame);
+  });
+
   it("refuses every cut of a good set, and a byte behind it", () => {
     const bytes = write([3, 4, 5, 70000, 70001], (key) => (key === 0 ? "run" : "array"));
     for (let length = 0; length < bytes.length; length++) {

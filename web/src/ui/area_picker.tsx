@@ -3,7 +3,7 @@ import { useSignal } from "@preact/signals";
 import { useEffect, useRef } from "preact/hooks";
 import { app } from "../app";
 import { placeCount } from "../booking/basket";
-import { money } from "./format";
+import { count, money } from "./format";
 import { CloseIcon, MinusIcon, PlusIcon } from "./icons";
 import type { LiveEvent } from "./live_event";
 import { t } from "./texts";
@@ -42,7 +42,7 @@ export function AreaPicker({ event, area, close }: Props) {
         </button>
       </div>
       <p class="muted">
-        {tier?.name} · {money(each, detail.currency)} · {t.value.sectionLeft(remaining)}
+        {tier?.name} · {money(each, detail.currency)} · {t.value.sectionLeft(remaining, count(remaining))}
       </p>
       <div class="stepper">
         <button

@@ -70,18 +70,18 @@ export function HeroArt() {
   let shuffle = 20;
   for (let row = 0; row < 9; row++) {
     const radius = 130 + row * 30;
-    const count = 13 + row * 3;
+    const count = 11 + row * 2;
     for (let n = 0; n < count; n++) {
-      const angle = Math.PI * (0.12 + (0.76 * n) / (count - 1));
+      const angle = Math.PI * (0.19 + (0.62 * n) / (count - 1));
       shuffle = (Math.imul(shuffle, 1103515245) + 12345) & 0x7fffffff;
       const dice = (shuffle >>> 12) % 100;
       const look = row === 3 && (n === 10 || n === 11) ? "mine" : dice < 22 ? "sold" : dice < 38 ? "going" : "";
-      seats.push({ x: 300 + radius * 0.78 * Math.cos(angle), y: -48 + radius * Math.sin(angle), look });
+      seats.push({ x: 300 + radius * 0.86 * Math.cos(angle), y: -54 + radius * Math.sin(angle), look });
     }
   }
   return (
     <svg class="hero-art" viewBox="0 0 600 340" aria-hidden="true">
-      <path d="M205 8q95 62 190 0" fill="none" stroke="var(--line-strong)" stroke-width="10" stroke-linecap="round" />
+      <path d="M222 0q78 44 156 0" fill="none" stroke="var(--line-strong)" stroke-width="10" stroke-linecap="round" />
       {seats.map(({ x, y, look }) => (
         <circle key={`${x} ${y}`} cx={x.toFixed(1)} cy={y.toFixed(1)} r="8.4" class={look} />
       ))}

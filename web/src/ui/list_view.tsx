@@ -5,7 +5,7 @@ import { useEffect, useRef } from "preact/hooks";
 import { app } from "../app";
 import { mySeats, pendingSeats } from "../booking/basket";
 import { FLAG_ACCESSIBLE, FLAG_COMPANION, FLAG_RESTRICTED, type LayoutRow, type SeatPlan } from "../proto/layout";
-import { money } from "./format";
+import { count, money } from "./format";
 import { BackIcon, ForwardIcon } from "./icons";
 import type { LiveEvent } from "./live_event";
 import { memo } from "./memo";
@@ -91,7 +91,12 @@ function SectionList({ event, plan, tiers, open, onArea }: SectionListProps) {
           <li key={`area ${area.index}`}>
             <button type="button" onClick={() => onArea(area.index)}>
               <span class="name">{area.name}</span>
-              <span class="muted">{t.value.sectionLeft(map?.areas[area.index] ?? area.remaining)}</span>
+              <span class="muted">
+                {t.value.sectionLeft(
+                  map?.areas[area.index] ?? area.remaining,
+                  count(map?.areas[area.index] ?? area.remaining),
+                )}
+              </span>
               <ForwardIcon size={18} />
             </button>
           </li>
@@ -100,7 +105,7 @@ function SectionList({ event, plan, tiers, open, onArea }: SectionListProps) {
           <li key={section.index}>
             <button type="button" onClick={() => open(at)} class={left[at] === 0 ? "gone" : ""}>
               <span class="name">{section.name}</span>
-              <span class="muted">{t.value.sectionLeft(left[at])}</span>
+              <span class="muted">{t.value.sectionLeft(left[at], count(left[at]))}</span>
               <ForwardIcon size={18} />
             </button>
           </li>
@@ -186,7 +191,7 @@ function SectionGrid({ event, plan, section, tiers, close, onSeat }: SectionGrid
           <BackIcon size={16} /> {t.value.backToSections}
         </button>
         <h2 ref={heading} tabIndex={-1} class="list-title">
-          {name} <span class="muted">{t.value.sectionLeft(available)}</span>
+          {name} <span class="muted">{t.value.sectionLeft(available, count(available))}</span>
         </h2>
       </div>
       <p id="grid-help" class="muted small-text">

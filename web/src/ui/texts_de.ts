@@ -79,7 +79,7 @@ export const de: Texts = {
   companion: "Begleitplatz",
   restricted: "eingeschränkte Sicht",
   sections: "Blöcke",
-  sectionLeft: (n) => (n === 0 ? "keine frei" : `${n} frei`),
+  sectionLeft: (n, shown) => (n === 0 ? "keine frei" : `${shown} frei`),
   backToSections: "Alle Blöcke",
   gridHelp: "Pfeiltasten wechseln den Platz, Eingabe reserviert oder gibt frei.",
   sectionChanged: (section, n) => `${section}: ${one(n, "Platz", "Plätze")} frei`,

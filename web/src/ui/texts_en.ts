@@ -84,7 +84,8 @@ export const en = {
   companion: "companion seat",
   restricted: "restricted view",
   sections: "Sections",
-  sectionLeft: (n: number) => (n === 0 ? "none left" : `${n} available`),
+  /** `shown` is the number with its separators */
+  sectionLeft: (n: number, shown: string) => (n === 0 ? "none left" : `${shown} available`),
   backToSections: "All sections",
   gridHelp: "Arrow keys move between seats, Enter holds or releases.",
   sectionChanged: (section: string, n: number) => `${section}: ${one(n, "seat", "seats")} available`,
