@@ -13,7 +13,6 @@ fn main() {
     }
 }
 
-#[expect(clippy::print_stdout, reason = "this is how a build script speaks to cargo")]
 fn emit(folder: &str) {
     println!("cargo:rerun-if-changed={folder}");
 }

@@ -4,6 +4,8 @@
 //!
 //! `cargo bench -p seatwire --bench viewers -- [viewers] [rounds]`, default 5000 and 60.
 
+#![expect(clippy::print_stdout, reason = "a bench answers on the terminal")]
+
 use futures_util::FutureExt;
 use futures_util::future::BoxFuture;
 use seatwire::catalogue::EventFacts;

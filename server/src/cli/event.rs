@@ -151,7 +151,7 @@ async fn answer(store: &Store, command: Command) -> anyhow::Result<Vec<String>> 
 }
 
 impl Create {
-    fn spec(self: Box<Self>) -> EventSpec {
+    fn spec(self) -> EventSpec {
         EventSpec {
             layout: self.layout,
             name: self.name,

@@ -11,6 +11,6 @@ mod http_read;
 mod import;
 mod inventory;
 mod paysim;
-mod seatmap;
 mod protocol;
+mod seatmap;
 mod socket;
