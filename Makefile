@@ -26,8 +26,8 @@ lint: need-run web/node_modules/.package-lock.json ## format and lints, nothing 
 	cargo clippy --workspace --all-targets -- -D warnings
 	npm --prefix web run --silent lint
 
-bench: need-run ## the benches
-	cargo bench --workspace
+bench: need-run web ## every number of the README, with its reference beside it
+	@scripts/bench.sh
 
 sqlx: need-run ## writes .sqlx anew from the queries and migrations
 	@scripts/sqlx.sh write

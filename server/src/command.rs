@@ -119,7 +119,7 @@ impl Counter for App {
         Box::pin(run(self, who, message))
     }
 
-    fn basket(&self, identity: IdentityId) -> BoxFuture<'_, Result<Basket, ErrorObject>> {
+    fn basket(&self, identity: IdentityId) -> BoxFuture<'_, Basket> {
         Box::pin(hello::basket(self, identity))
     }
 

@@ -29,12 +29,13 @@ use tower::{ServiceExt, service_fn};
 struct Front {
     app: Arc<App>,
     bodies: Arc<event::Bodies>,
+    readiness: Arc<health::Readiness>,
 }
 
 /// Everything on the public listener but the socket.
 pub fn router(app: Arc<App>) -> Router {
     let config = app.config.clone();
-    let front = Front { app, bodies: Arc::default() };
+    let front = Front { app, bodies: Arc::default(), readiness: Arc::default() };
     let api = Router::new()
         .route("/v1/identities", post(identity::create))
         .route("/v1/events", get(event::list))
@@ -70,7 +71,7 @@ pub fn router(app: Arc<App>) -> Router {
 
 /// Everything on the admin listener.
 pub fn admin_router(app: Arc<App>) -> Router {
-    let front = Front { app, bodies: Arc::default() };
+    let front = Front { app, bodies: Arc::default(), readiness: Arc::default() };
     Router::new()
         .route("/metrics", get(health::metrics))
         .route("/healthz", get(health::alive))

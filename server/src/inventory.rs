@@ -28,6 +28,7 @@ use seatwire_proto::id::{HoldId, IdentityId, OrderId};
 use seatwire_proto::seat::{AreaIndex, SeatIndex};
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
+use tokio::sync::Semaphore;
 
 mod wire;
 
@@ -268,7 +269,12 @@ struct Inner {
     lives: Lives,
     store: Store,
     metrics: Arc<Metrics>,
+    /// Events opened or rebuilt at once: each takes two connections to Postgres, and checkouts need theirs.
+    openings: Semaphore,
 }
+
+/// Events opened or rebuilt at once; further ones wait.
+const MAX_OPENINGS: usize = 4;
 
 /// Handle to the shelf; cheap to clone.
 #[derive(Debug, Clone)]
@@ -286,7 +292,13 @@ impl Inventory {
         metrics: Arc<Metrics>,
     ) -> Result<Self, InventoryError> {
         let scripts = Scripts::connect(redis_url, config).await?;
-        Ok(Self(Arc::new(Inner { scripts, lives: Lives::default(), store, metrics })))
+        Ok(Self(Arc::new(Inner {
+            scripts,
+            lives: Lives::default(),
+            store,
+            metrics,
+            openings: Semaphore::new(MAX_OPENINGS),
+        })))
     }
 
     /// Adds seats to the caller's hold, all or none. 1 to 200 seats of the event, each once.

@@ -43,7 +43,11 @@ class App {
         if (typeof push.event === "string") this.eventPush.value = push as typeof this.eventPush.value;
       },
     });
-    this.shop = new Shop(this.client, (notice) => this.notify(notice));
+    this.shop = new Shop(
+      this.client,
+      (notice) => this.notify(notice),
+      (hold) => this.api.hold(hold),
+    );
   }
 
   start(): void {

@@ -14,7 +14,7 @@ pub trait Counter: Send + Sync + 'static {
     fn run(&self, who: Option<IdentityId>, message: ClientMessage) -> BoxFuture<'_, Reply>;
 
     /// What the identity has open.
-    fn basket(&self, identity: IdentityId) -> BoxFuture<'_, Result<Basket, ErrorObject>>;
+    fn basket(&self, identity: IdentityId) -> BoxFuture<'_, Basket>;
 
     /// The event by its id, or `event_unknown`.
     fn event(&self, event: EventId) -> BoxFuture<'_, Result<Arc<EventFacts>, ErrorObject>>;

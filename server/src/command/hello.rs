@@ -4,6 +4,7 @@
 use crate::app::App;
 use crate::error;
 use crate::identity::{Identities, TokenError, Verified};
+use crate::inventory::InventoryError;
 use seatwire_proto::client::Hello;
 use seatwire_proto::code::ErrorCode;
 use seatwire_proto::id::IdentityId;
@@ -21,20 +22,20 @@ pub struct Basket {
 /// Events looked at for open holds. A node touches few at a time; beyond, a basket shows when its event is opened.
 const MAX_EVENTS_LOOKED_AT: usize = 64;
 
-/// The identity's open holds in the events this node has touched, and its open orders.
-///
-/// # Errors
-/// When a store does not answer.
-pub(super) async fn basket(app: &App, identity: IdentityId) -> Result<Basket, ErrorObject> {
+/// The identity's open holds in the events this node has touched, and its open orders; without those of a store that is
+/// down, which must not keep anybody from the map: they are told by pushes, or by the next hello.
+pub(super) async fn basket(app: &App, identity: IdentityId) -> Basket {
     let touched = app.inventory.touched_events();
-    let with_holds = touched.iter().filter(|(_, may_have_holds)| *may_have_holds).take(MAX_EVENTS_LOOKED_AT);
-    let looks = with_holds.map(|(event, _)| async move {
+    // Whether an event has holds is only this node's guess, and the basket may have been filled at another.
+    let looks = touched.iter().take(MAX_EVENTS_LOOKED_AT).map(|(event, _)| async move {
         let hold = app.inventory.open_hold(event, identity).await?;
         Ok(hold.map(|hold| hold.to_wire(event, app.inventory.now_ms())))
     });
-    let holds = futures_util::future::try_join_all(looks).await.map_err(|error| error::inventory(&error))?;
-    let orders = app.checkout.open_orders(identity).await.map_err(|error| error::checkout(&error))?;
-    Ok(Basket { holds: holds.into_iter().flatten().collect(), orders })
+    let (holds, orders) = tokio::join!(futures_util::future::join_all(looks), app.checkout.open_orders(identity));
+    let known =
+        |hold: Result<Option<Hold>, InventoryError>| hold.map_err(|error| error::inventory(&error)).ok().flatten();
+    let orders = orders.map_err(|error| error::checkout(&error)).unwrap_or_default();
+    Basket { holds: holds.into_iter().filter_map(known).collect(), orders }
 }
 
 /// Why nobody was identified.

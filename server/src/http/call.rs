@@ -20,6 +20,8 @@ use std::time::Duration;
 /// Where a missing or bad key is said to stand: the header is the field.
 const KEY_HEADER: &str = "Idempotency-Key";
 
+/// Longest a body may take: a connection that trickles must not keep its place.
+const BODY_WITHIN: Duration = Duration::from_secs(10);
 /// Most of a refused body that is read; behind it the connection breaks.
 const MAX_DISCARDED_BYTES: usize = 1 << 20;
 /// Longest a refused body may take.
@@ -79,10 +81,14 @@ impl FromRequest<Front> for Call {
             discard(body).await;
             return Err(ErrorCode::TooLarge.into());
         }
-        let bytes = match to_bytes(body, max_bytes).await {
-            Ok(bytes) => bytes,
+        let bytes = match tokio::time::timeout(BODY_WITHIN, to_bytes(body, max_bytes)).await {
+            Ok(Ok(bytes)) => bytes,
             // Either it was too long or the client went away, who then does not read this.
-            Err(_) => return Err(ErrorCode::TooLarge.into()),
+            Ok(Err(_)) => return Err(ErrorCode::TooLarge.into()),
+            Err(_) => {
+                let object = ErrorObject::new(ErrorCode::BadJson, "the body did not arrive in time");
+                return Err(Refusal::from(object).with_status(StatusCode::REQUEST_TIMEOUT));
+            }
         };
         let fields = if bytes.is_empty() {
             Map::new()

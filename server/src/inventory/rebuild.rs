@@ -35,7 +35,14 @@ pub(super) async fn open(
     // A database future must not be dropped half way, and callers give up when they like: the work is its own task.
     let task = {
         let (inner, event, life) = (Arc::clone(inner), Arc::clone(event), Arc::clone(life));
-        tokio::spawn(async move { open_in(&inner, &event, &life, &redis, generation).await })
+        tokio::spawn(async move {
+            let permit = inner.openings.acquire().await;
+            let _permit = permit.map_err(|error| InventoryError::Unavailable(error.to_string()))?;
+            if life.current(generation).is_some() {
+                return Ok(());
+            }
+            open_in(&inner, &event, &life, &redis, generation).await
+        })
     };
     task.await.map_err(|error| InventoryError::Unavailable(format!("the rebuild ended: {error}")))?
 }

@@ -15,6 +15,8 @@ use std::time::Duration;
 
 /// Rows of one round; a full round is followed by the next at once. Bounds how long their locks are held.
 const BATCH: u32 = 64;
+/// Longest delivery, a rebuild of the event included: a round must end well before Postgres ends its transaction.
+const DELIVER_WITHIN: Duration = Duration::from_secs(4);
 /// Wait after a failed delivery; doubles with each try.
 const FIRST_RETRY: Duration = Duration::from_millis(200);
 /// Longest such wait: how late the map may be after Redis is back.
@@ -24,7 +26,8 @@ pub(super) async fn run(app: &Arc<App>) -> anyhow::Result<Round> {
     let mut transaction = app.store.pool().begin().await?;
     let rows = outbox::take(&mut transaction, app.clock.now_ms(), BATCH).await?;
     let deliveries = rows.iter().map(|row| async move {
-        let delivered = deliver(app, row).await;
+        let delivered = tokio::time::timeout(DELIVER_WITHIN, deliver(app, row)).await;
+        let delivered = delivered.unwrap_or_else(|_| Err(anyhow::anyhow!("not told in time")));
         if let Err(error) = &delivered {
             tracing::warn!(order = %row.order, errand = ?row.errand, error = %format!("{error:#}"), "told later");
         }

@@ -484,16 +484,7 @@ async fn greet<T: Transport>(transport: &Arc<T>, body: &client::Hello) -> Option
     };
     let basket = match identity {
         Some(identity) => door.counter.basket(identity).await,
-        None => Ok(hello::Basket::default()),
-    };
-    let basket = match basket {
-        Ok(basket) => basket,
-        Err(error) => {
-            if is_first {
-                await_hello_again(transport);
-            }
-            return Some(Err(error));
-        }
+        None => hello::Basket::default(),
     };
     Some(Ok(welcome(transport, body, identity, basket)))
 }
@@ -546,7 +537,9 @@ async fn register<T: Transport>(transport: &Arc<T>, identity: IdentityId) {
     }
     // It may have ended while it was registered; whoever comes second takes it off.
     if transport.is_over() {
-        door.sender.unregister(identity, transport.session().lock().id);
+        // Not while the session is locked: `unregister` asks every recipient who it is.
+        let id = transport.session().lock().id;
+        door.sender.unregister(identity, id);
     }
 }
 

@@ -34,10 +34,17 @@ export class Shop {
   readonly orders = signal<ReadonlyMap<OrderId, Order>>(new Map());
   readonly #client: SeatwireClient;
   readonly #notify: (notice: Notice) => void;
+  /** asks the server for one hold, by its id */
+  readonly #readHold: (hold: string) => Promise<Answer<HoldReply>>;
   #baskets = new Map<EventId, Signal<Basket>>();
 
-  constructor(client: SeatwireClient, notify: (notice: Notice) => void) {
+  constructor(
+    client: SeatwireClient,
+    notify: (notice: Notice) => void,
+    readHold: (hold: string) => Promise<Answer<HoldReply>>,
+  ) {
     this.#client = client;
+    this.#readHold = readHold;
     this.#notify = notify;
   }
 
@@ -162,8 +169,19 @@ export class Shop {
     for (const event of this.#baskets.keys()) {
       const hold = holds.find((one) => one.event === event) ?? null;
       const before = this.basket(event).value.hold;
-      if (before && !before.locked && !hold) this.#notify({ kind: "gone", event });
-      this.#move(event, { type: "greeted", hold });
+      if (hold || !before) this.#move(event, { type: "greeted", hold });
+      else void this.#verify(event, before);
+    }
+  }
+
+  /** Hello names what the node knows of; a hold it does not name is looked up before the buyer hears that it is gone. */
+  async #verify(event: EventId, before: Hold): Promise<void> {
+    const answer = await this.#readHold(before.id);
+    if (this.basket(event).value.hold?.id !== before.id) return;
+    if (answer.ok && answer.hold) this.#move(event, { type: "hold", hold: answer.hold });
+    else if (answer.ok || holdIsOver(answer.error)) {
+      if (!before.locked) this.#notify({ kind: "gone", event });
+      this.#move(event, { type: "greeted", hold: null });
     }
   }
 

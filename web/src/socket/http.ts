@@ -1,6 +1,6 @@
 //! The HTTP half of the contract, as far as the app needs it: identities, events, layouts, orders.
 //! Pages call `Api`; refusals come back as values, a dead network as the refusal `offline`.
-import type { Answer, EventDetail, EventSummary, Order, Refusal } from "../proto/messages";
+import type { Answer, EventDetail, EventSummary, HoldReply, Order, Refusal } from "../proto/messages";
 
 /** A page that waits longer than this should say so instead. */
 const REQUEST_TIMEOUT_MS = 10_000;
@@ -70,6 +70,10 @@ export class Api {
 
   order(order: string): Promise<Answer<{ order: Order }>> {
     return this.#asGuest(`/v1/orders/${encodeURIComponent(order)}`);
+  }
+
+  hold(hold: string): Promise<Answer<HoldReply>> {
+    return this.#asGuest(`/v1/holds/${encodeURIComponent(hold)}`);
   }
 
   async #asGuest<T>(path: string): Promise<Answer<T>> {

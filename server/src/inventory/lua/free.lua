@@ -7,7 +7,7 @@ if is_locked then
   give_back(number, seat_lines, area_lines)
   hold = ''
   new_state = FREED
-elseif known == 0 then
+elseif known == 0 or known == FREED then
   new_state = FREED
 else
   local was_freed, n = {}, 0

@@ -289,3 +289,26 @@ async fn a_hold_that_ended_while_nobody_swept_ends_with_the_first_sweep() {
     let expired = sweep(&shelf).await.expired;
     assert_eq!(expired.iter().map(|ended| ended.id).collect::<Vec<_>>(), [hold.id]);
 }
+
+#[tokio::test]
+async fn a_cancelled_checkout_told_twice_gives_places_and_limit_back_once() {
+    let shelf = Shelf::new().await;
+    let ann = IdentityId::generate();
+    // Something bought before, which the second telling must not give back.
+    let first = shelf.held(ann, &[1, 2]).await;
+    let paid = OrderId::generate();
+    let seats = [(Place::Seat(SeatIndex(1)), 1), (Place::Seat(SeatIndex(2)), 1)];
+    shelf.inventory.lock(&shelf.event, ann, first.id, paid, u64::from(u32::MAX)).await.expect("Redis answers");
+    shelf.inventory.sell(&shelf.event, paid, ann, &seats).await.expect("Redis answers");
+
+    let HoldOutcome::Held { hold, .. } = shelf.hold_area(ann, 0, 2).await else { panic!("refused") };
+    let given_up = OrderId::generate();
+    let places = [(Place::Area(AreaIndex(0)), 2)];
+    shelf.inventory.lock(&shelf.event, ann, hold.id, given_up, u64::from(u32::MAX)).await.expect("Redis answers");
+    for _ in 0..3 {
+        shelf.inventory.free(&shelf.event, given_up, ann, &places).await.expect("Redis answers");
+    }
+    assert_eq!(shelf.areas().await[0], 5, "all of the area, and no more");
+    let refusal = refused(shelf.hold(ann, &[10, 11, 12, 13, 14]).await);
+    assert_eq!(refusal, Refusal::LimitExceeded { limit: 6, used: 2 }, "what was bought still counts");
+}

@@ -157,3 +157,32 @@ async fn sigterm_drains_viewers_and_ends_cleanly() {
     assert_eq!(client.closed().await, (4001, "drain".into()));
     assert_eq!(node.ended().await, Some(0));
 }
+
+#[tokio::test]
+async fn sockets_that_leave_while_they_are_greeted_hold_nobody_up() {
+    let stage = Stage::new().await;
+    let node = stage.node().await;
+    let guest = Guest::new(&node.url).await;
+    for _ in 0..100 {
+        let mut leaving = Client::open(&node.url).await;
+        leaving.command("hello", json!({"token": guest.token})).await;
+    }
+    // The same identity comes back, on every thread of the node.
+    for _ in 0..8 {
+        let mut back = Client::hello(&node.url, Some(&guest.token)).await;
+        assert_eq!(back.call("ping", json!({"t0": 1})).await["ok"], true);
+    }
+}
+
+#[tokio::test]
+async fn who_comes_back_while_a_store_is_down_is_greeted_and_sees_the_map() {
+    let (mut stage, event) = Stage::with_event(&Draft::default()).await;
+    let node = stage.node().await;
+    let guest = Guest::new(&node.url).await;
+    let mut before = Client::hello(&node.url, Some(&guest.token)).await;
+    before.call("subscribe", json!({"event": event})).await;
+    stage.redis.kill();
+    let mut back = Client::hello(&node.url, Some(&guest.token)).await;
+    assert_eq!(back.call("subscribe", json!({"event": event})).await["ok"], true);
+    assert_eq!(back.frame().await[3], 1, "a snapshot");
+}
