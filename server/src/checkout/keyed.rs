@@ -20,7 +20,7 @@ use tokio::sync::Notify;
 const CLAIM_MS: u64 = 15_000;
 /// An answer waits this long for the shelf to learn of it, so that a buyer who was answered `paid` is not told that the
 /// hold is still locked. Redis down: the answer does not wait longer, the relay tells later.
-const SHELF_PATIENCE: Duration = Duration::from_millis(250);
+const SHELF_PATIENCE: Duration = Duration::from_secs(1);
 
 impl Inner {
     pub(super) async fn checkout(self: Arc<Self>, request: CheckoutRequest) -> Result<CheckoutAnswer, CheckoutError> {

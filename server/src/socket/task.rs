@@ -65,7 +65,14 @@ impl Task {
                 return Poll::Ready(());
             }
             if !out.is_blocked() {
-                return Poll::Pending;
+                // Behind although the socket takes everything: caught up now. A snapshot that must wait for its time is
+                // sent by the heartbeat.
+                if out.is_waiting() {
+                    out.pump(self.conn.line());
+                }
+                if !out.is_blocked() {
+                    return Poll::Pending;
+                }
             }
             match self.conn.stream.poll_write_ready(cx) {
                 Poll::Ready(Ok(())) => out.pump(self.conn.line()),
