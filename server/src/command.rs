@@ -107,11 +107,24 @@ pub async fn run(app: &App, who: Option<IdentityId>, message: ClientMessage) -> 
     let op = command.op();
     let began = Instant::now();
     let asked = Asked { who, key, fingerprint: command.fingerprint() };
-    let answered = answer(app, &asked, &command).await.unwrap_or_else(Answered::from);
+    let mut answered = answer(app, &asked, &command).await.unwrap_or_else(Answered::from);
+    if answered.position.is_none() {
+        answered.position = position(app, &command);
+    }
     let outcome = answered.result.as_ref().err().map_or("ok", |error| error.code.as_str());
     app.metrics.commands.get_or_create(&CommandLabels { op, outcome }).inc();
     app.metrics.command_seconds.get_or_create(&CommandOp { op }).observe(began.elapsed().as_secs_f64());
     Reply { id: Some(id), result: answered.result, position: answered.position, is_replayed: answered.is_replayed }
+}
+
+/// Where the map stands for an inventory command that was refused before the shelf was asked.
+fn position(app: &App, command: &Command) -> Option<Position> {
+    let event = match command {
+        Command::Hold(body) => body.event,
+        Command::HoldArea(body) => body.event,
+        _ => return None,
+    };
+    Some(app.seatmap.live_now(event)?.position())
 }
 
 impl Counter for App {

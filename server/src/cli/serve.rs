@@ -9,6 +9,7 @@ use crate::config::Config;
 use crate::paysim::{self, PaysimConfig};
 use crate::shutdown::{self, Phase, Shutdown};
 use anyhow::Context;
+use std::path::Path;
 use tokio::net::TcpListener;
 
 /// Settings come from the environment; see server/README.
@@ -35,10 +36,9 @@ pub(super) async fn run(mut config: Config, args: Args) -> Result<(), Failed> {
     let payment_url = match &config.checkout.payment_url {
         Some(url) => url.clone(),
         None => {
-            let listener =
-                TcpListener::bind(("127.0.0.1", 0)).await.context("cannot listen for the payment simulator")?;
-            let data = Some(config.data.join("paysim"));
-            let settings = PaysimConfig { data, ..PaysimConfig::default() };
+            let data = config.data.join("paysim");
+            let listener = paysim_listener(&data).await.context("cannot listen for the payment simulator")?;
+            let settings = PaysimConfig { data: Some(data), ..PaysimConfig::default() };
             paysim::start(listener, settings, Clock::system(), shutdown.clone()).await?.url()
         }
     };
@@ -70,4 +70,17 @@ pub(super) async fn run(mut config: Config, args: Args) -> Result<(), Failed> {
     stores.close().await;
     served?;
     Ok(())
+}
+
+/// The port of the last start where it is still free: links to the simulator's pages stand in open orders.
+async fn paysim_listener(data: &Path) -> std::io::Result<TcpListener> {
+    let file = data.join("port");
+    let last = std::fs::read_to_string(&file).ok().and_then(|text| text.trim().parse::<u16>().ok());
+    let listener = match TcpListener::bind(("127.0.0.1", last.unwrap_or(0))).await {
+        Err(_) if last.is_some() => TcpListener::bind(("127.0.0.1", 0)).await?,
+        bound => bound?,
+    };
+    std::fs::create_dir_all(data)?;
+    std::fs::write(&file, listener.local_addr()?.port().to_string())?;
+    Ok(listener)
 }

@@ -45,7 +45,10 @@ pub(super) async fn answered(
         }
         HoldOutcome::Refused(refusal) => {
             let alternatives = match refusal {
-                Refusal::SeatTaken(_) => alternatives(app, event, wanted).await,
+                // More than the identity may have would be refused again.
+                Refusal::SeatTaken(_) if wanted.len() <= event.rules.seats_per_identity as usize => {
+                    alternatives(app, event, wanted).await
+                }
                 _ => Vec::new(),
             };
             Err(error::refusal(refusal, event, alternatives))

@@ -75,14 +75,22 @@ impl IntoResponse for Refusal {
     }
 }
 
+/// Characters of an unknown path that are said back.
+const SHOWN_CHARS: usize = 100;
+
 /// No route here.
 pub(super) async fn no_route(uri: Uri) -> Refusal {
-    let object = ErrorObject::new(ErrorCode::UnknownOp, format!("there is no {}", uri.path()));
+    let object = ErrorObject::new(ErrorCode::UnknownOp, format!("there is no {}", shown(&uri)));
     Refusal::from(object).with_status(StatusCode::NOT_FOUND)
+}
+
+/// As much of a path as helps; the rest of a long one is the caller's own.
+fn shown(uri: &Uri) -> String {
+    uri.path().chars().take(SHOWN_CHARS).collect()
 }
 
 /// A route, but not for this method.
 pub(super) async fn no_method(method: Method, uri: Uri) -> Refusal {
-    let object = ErrorObject::new(ErrorCode::UnknownOp, format!("{} does not take {method}", uri.path()));
+    let object = ErrorObject::new(ErrorCode::UnknownOp, format!("{} does not take {method}", shown(&uri)));
     Refusal::from(object).with_status(StatusCode::METHOD_NOT_ALLOWED)
 }

@@ -1,12 +1,12 @@
 //! The buyer app, out of the binary. Files under `/assets` carry a hash in their name and are kept for ever; every page
 //! of the app is one document that is asked for again each time.
 
-use super::refusal::no_route;
+use super::refusal::{no_method, no_route};
 use super::reply::{Shared, gzip};
 use axum::body::Body;
 use axum::response::IntoResponse;
 use bytes::Bytes;
-use http::{HeaderMap, HeaderValue, Response, StatusCode, Uri, header};
+use http::{HeaderMap, HeaderValue, Method, Response, StatusCode, Uri, header};
 use parking_lot::RwLock;
 use rust_embed::RustEmbed;
 use std::collections::HashMap;
@@ -29,7 +29,10 @@ const NOT_BUILT: &str = "<!doctype html><html lang=\"en\"><meta charset=\"utf-8\
 static FILES: LazyLock<RwLock<HashMap<String, Arc<Shared>>>> = LazyLock::new(RwLock::default);
 
 /// A file of the app, or the app itself for the address of one of its pages.
-pub(super) async fn serve(uri: Uri, headers: HeaderMap) -> Response<Body> {
+pub(super) async fn serve(method: Method, uri: Uri, headers: HeaderMap) -> Response<Body> {
+    if method != Method::GET && method != Method::HEAD {
+        return no_method(method, uri).await.into_response();
+    }
     let path = uri.path().trim_start_matches('/');
     if path != INDEX
         && let Some(file) = file(path)

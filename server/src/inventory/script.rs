@@ -276,7 +276,6 @@ impl Scripts {
     pub(super) async fn connect(url: &str, config: &InventoryConfig) -> Result<Self, InventoryError> {
         let timeout = config.command_timeout;
         let pool = client_builder(url, timeout)?.build_pool(config.connections.max(1)).map_err(unavailable)?;
-        pool.connect_pool();
         let scripts = Self {
             pool,
             loaded: RwLock::new(None),
@@ -285,7 +284,8 @@ impl Scripts {
             started: Instant::now(),
             clock_offset_ms: AtomicI64::new(0),
         };
-        tokio::time::timeout(FIRST_CONNECT_TIMEOUT, scripts.pool.wait_for_connect())
+        // Connecting and waiting in one: a connection that is faster than the wait is not missed.
+        tokio::time::timeout(FIRST_CONNECT_TIMEOUT, scripts.pool.init())
             .await
             .map_err(|_| InventoryError::Unavailable("Redis does not answer".into()))?
             .map_err(unavailable)?;
@@ -463,6 +463,9 @@ fn unavailable(error: Error) -> InventoryError {
     InventoryError::Unavailable(error.to_string())
 }
 
+/// What the client library says, without a kind of its own, of a command for which it had no connection: it was not sent.
+const NOT_ROUTED: &str = "Failed to route command.";
+
 /// What a failed command tells us: the words Redis begins its errors with, then the kinds of the client library.
 pub(super) fn failure(error: &Error) -> InventoryError {
     let details = error.details();
@@ -475,6 +478,9 @@ pub(super) fn failure(error: &Error) -> InventoryError {
         if details.starts_with(word) {
             return InventoryError::Unavailable(details.to_owned());
         }
+    }
+    if details == NOT_ROUTED {
+        return InventoryError::Unavailable(details.to_owned());
     }
     match error.kind() {
         ErrorKind::Timeout | ErrorKind::IO | ErrorKind::Canceled => InventoryError::TimeoutUnknown,

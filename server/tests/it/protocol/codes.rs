@@ -115,3 +115,17 @@ async fn health_readiness_and_metrics_have_their_listeners() {
     let text = reqwest::get(format!("{}/metrics", node.admin_url)).await.expect("answers").text().await.expect("text");
     assert!(text.contains("seatwire_sockets") && text.contains("_seconds_bucket"), "{text}");
 }
+
+#[tokio::test]
+async fn pages_are_read_only_and_what_is_not_there_is_said_shortly() {
+    let stage = Stage::new().await;
+    let node = stage.node().await;
+    let http = reqwest::Client::new();
+    for method in [reqwest::Method::POST, reqwest::Method::PUT, reqwest::Method::DELETE, reqwest::Method::TRACE] {
+        let response = http.request(method.clone(), &node.url).send().await.expect("answers");
+        assert_eq!(response.status(), 405, "{method}");
+    }
+    let response = reqwest::get(format!("{}/v1/{}", node.url, "x".repeat(3000))).await.expect("answers");
+    assert_eq!(response.status(), 404);
+    assert!(response.text().await.expect("text").len() < 400);
+}

@@ -135,6 +135,9 @@ async fn bounds_and_limits_are_told_with_their_data() {
             _ => {}
         }
     }
+    buyer.call("subscribe", json!({"event": event})).await;
+    let refused = buyer.call("hold", json!({"key": "p", "event": event, "seats": [160]})).await;
+    assert!(code(&refused) == "seat_unknown" && refused["seq"].is_u64(), "with the position: {refused}");
     let unknown = buyer.call("hold", json!({"key": "u", "event": "evt_01h455vb4pex5vsknk084sn02q", "seats": []})).await;
     assert_eq!(code(&unknown), "event_unknown", "before the bounds: {unknown}");
 }
