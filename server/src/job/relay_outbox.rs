@@ -55,7 +55,10 @@ async fn deliver(app: &App, row: &OutboxRow) -> anyhow::Result<()> {
             Errand::Update => {}
         }
     }
-    app.checkout.shelf_knows(order.id);
+    // An earlier update of the same order, told late, says nothing about the shelf.
+    if row.errand != Errand::Update {
+        app.checkout.shelf_knows(order.id);
+    }
     let view = app.checkout.view(&order).await?;
     app.sender.to_identity(order.identity, &Push::OrderUpdate { order: view }).await;
     Ok(())

@@ -15,6 +15,7 @@ use seatwire_proto::id::{IdentityId, OrderId};
 use serde_json::{Value, json};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
+use std::time::Duration;
 
 static NEXT_KEY: AtomicU32 = AtomicU32::new(0);
 
@@ -144,10 +145,17 @@ impl Till {
             if order["state"] == state {
                 return Some(order);
             }
-            self.clock.advance_ms(if passed.fetch_add(1, Ordering::Relaxed) < 30 { 1_000 } else { 15_000 });
+            self.pass(passed.fetch_add(1, Ordering::Relaxed)).await;
             None
         })
         .await
+    }
+
+    /// Lets time pass, a second at first, later more. The clock must not outrun the reconciler, or a deadline comes before
+    /// what it found: real time in which it has several rounds passes along.
+    async fn pass(&self, steps: u32) {
+        self.clock.advance_ms(if steps < 30 { 1_000 } else { 15_000 });
+        tokio::time::sleep(Duration::from_millis(60)).await;
     }
 
     /// The state only the database knows.
@@ -170,7 +178,7 @@ impl Till {
             if self.seat(seat).await == state {
                 return Some(());
             }
-            self.clock.advance_ms(if passed.fetch_add(1, Ordering::Relaxed) < 30 { 1_000 } else { 15_000 });
+            self.pass(passed.fetch_add(1, Ordering::Relaxed)).await;
             None
         })
         .await;
