@@ -47,7 +47,22 @@ count() {
 
 stage "web: lint" npm --prefix web run --silent lint
 stage "web: unit tests" npm --prefix web run --silent test
-stage "Rust tests" cargo test --workspace --no-fail-fast
+# A test that fails beside the others and passes alone is told by name, and is a defect to be mended all the same.
+max_second_tries=3
+second_tries=()
+rust_tests() {
+    stage "Rust tests" cargo test --workspace --no-fail-fast && return
+    # Names of tests have no spaces.
+    # shellcheck disable=SC2207
+    second_tries=($(awk '/^test .* \.\.\. FAILED$/ { print $2 }' "$work/output" | sort -u))
+    if [ ${#second_tries[@]} -eq 0 ] || [ ${#second_tries[@]} -gt $max_second_tries ]; then
+        return
+    fi
+    if stage "second try, one after the other" cargo test --workspace -- --test-threads=1 --exact "${second_tries[@]}"; then
+        failed=("${failed[@]:0:${#failed[@]}-1}")
+    fi
+}
+rust_tests
 
 start_server() {
     local ports public admin
@@ -87,8 +102,13 @@ else
 fi
 stop_server
 
-printf '\n%s passed, %s failed\n' "$(count passed)" "$(count failed)"
-if [ ${#failed[@]} -gt 0 ]; then
+if [ ${#second_tries[@]} -gt 0 ]; then
+    printf 'needed a second try: %s\n' "${second_tries[@]}"
+fi
+if [ ${#failed[@]} -eq 0 ]; then
+    printf '\n%s passed, 0 failed\n' "$(count passed)"
+else
+    printf '\n%s passed, %s failed\n' "$(count passed)" "$(count failed)"
     printf 'failed: %s\n' "${failed[@]}"
     exit 1
 fi

@@ -129,12 +129,14 @@ impl Home {
 
     /// Writes down where the servers answer.
     pub(super) fn record(&self, urls: &Urls) -> Result<(), EmbeddedError> {
-        let path = self.data.join(RECORD_FILE);
+        // Aside first: whoever finds the file finds all of it.
+        let path = self.data.join(RECORD_FILE).with_extension("new");
         let record = Record { pid: std::process::id(), sockets: self.sockets.clone(), urls: urls.clone() };
         let text = serde_json::to_vec(&record).expect("strings and a number are always JSON");
         let mut options = OpenOptions::new();
         options.write(true).create(true).truncate(true).mode(0o600);
         let written = options.open(&path).and_then(|mut file| file.write_all(&text));
+        let written = written.and_then(|()| fs::rename(&path, self.data.join(RECORD_FILE)));
         written.map_err(EmbeddedError::file("writing", &path))
     }
 
