@@ -12,15 +12,19 @@ mod resolve;
 mod step;
 mod ticket;
 mod view;
+mod webhook;
 
+pub use refund::RefundWhat;
 pub use refusal::{CheckoutError, CheckoutRefusal, CrashPoint};
 pub use resolve::Looked;
+pub use webhook::Received;
 
 use crate::catalogue::Catalogue;
 use crate::clock::Clock;
 use crate::config::CheckoutConfig;
 use crate::inventory::Inventory;
 use crate::store::{Store, order as orders};
+use bytes::Bytes;
 use dashmap::DashMap;
 use order::OrderState;
 use parking_lot::Mutex;
@@ -91,6 +95,7 @@ struct Inner {
     inventory: Inventory,
     relay_nudge: Arc<Notify>,
     check_nudge: Arc<Notify>,
+    inbox_nudge: Arc<Notify>,
     crash_point: Mutex<Option<CrashPoint>>,
     /// Orders whose command waits for the relay; an entry lives as long as its command.
     waiting: DashMap<OrderId, Arc<Notify>>,
@@ -136,6 +141,7 @@ impl Checkout {
             inventory: parts.inventory,
             relay_nudge: Arc::new(Notify::new()),
             check_nudge: Arc::new(Notify::new()),
+            inbox_nudge: Arc::new(Notify::new()),
             crash_point: Mutex::new(None),
             waiting: DashMap::new(),
         }))
@@ -226,6 +232,56 @@ impl Checkout {
         detached(async move { inner.look_at(id).await }).await
     }
 
+    /// Gives money back: the order as it stands then, or why not. For operators.
+    ///
+    /// # Errors
+    /// When Postgres does not answer.
+    pub async fn refund(
+        &self,
+        id: OrderId,
+        what: RefundWhat,
+        reason: String,
+    ) -> Result<Result<Order, CheckoutRefusal>, CheckoutError> {
+        let inner = self.0.clone();
+        detached(async move {
+            if orders::read(inner.store.pool(), id).await?.is_none() {
+                return Ok(Err(CheckoutRefusal::OrderNotFound));
+            }
+            Ok(match inner.refund(id, what, reason).await? {
+                Ok(row) => Ok(inner.view(&row).await?),
+                Err(refusal) => Err(refusal),
+            })
+        })
+        .await
+    }
+
+    /// Keeps a webhook of the provider; it is applied soon after.
+    ///
+    /// # Errors
+    /// When Postgres does not answer: nothing was kept.
+    pub async fn receive_webhook(&self, signature: String, body: Bytes) -> Result<Received, CheckoutError> {
+        let inner = self.0.clone();
+        detached(async move { inner.receive(&signature, &body).await }).await
+    }
+
+    /// Applies due events of the inbox; how many. `job/apply_webhooks` calls it.
+    ///
+    /// # Errors
+    /// When Postgres does not answer.
+    pub async fn apply_inbox(&self) -> Result<usize, CheckoutError> {
+        let inner = self.0.clone();
+        detached(async move { inner.apply_inbox().await }).await
+    }
+
+    /// Reads the provider's list of events from where it was last read; how many were new.
+    ///
+    /// # Errors
+    /// When Postgres does not answer.
+    pub async fn poll_events(&self) -> Result<usize, CheckoutError> {
+        let inner = self.0.clone();
+        detached(async move { inner.poll_events().await }).await
+    }
+
     /// An order as its buyer sees it, whoever asks; for the relay.
     ///
     /// # Errors
@@ -251,6 +307,12 @@ impl Checkout {
     #[must_use]
     pub fn check_nudge(&self) -> Arc<Notify> {
         self.0.check_nudge.clone()
+    }
+
+    /// Told when the provider said something.
+    #[must_use]
+    pub fn inbox_nudge(&self) -> Arc<Notify> {
+        self.0.inbox_nudge.clone()
     }
 
     /// The next purchase that comes to this point ends there, as if the process had died. For tests of recovery.

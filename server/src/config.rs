@@ -145,6 +145,12 @@ pub struct CheckoutConfig {
     pub payment_url: Option<String>,
     /// The provider's secret key. `SEATWIRE_PAYMENT_KEY`, default `sk_test_paysim`.
     pub payment_key: Secret,
+    /// Secrets the provider signs webhooks with; two while one is rotated. `SEATWIRE_WEBHOOK_SECRETS`, comma-separated,
+    /// default none: webhooks are refused, and the provider's list of events is read instead.
+    pub webhook_secrets: Vec<Secret>,
+    /// Between two reads of the provider's list of events. `SEATWIRE_POLL_PROVIDER_MS`, default 60,000 ms. Too high: with
+    /// a dead webhook endpoint buyers wait longer; too low: the provider's budget is spent on looking.
+    pub poll_interval: Duration,
     /// Longest wait for the provider. `SEATWIRE_PAYMENT_TIMEOUT_MS`, default 20,000 ms.
     pub payment_timeout: Duration,
     /// Longest wait of a buyer before the answer goes on by push. Default 5,000 ms.
@@ -231,6 +237,8 @@ impl Config {
             checkout: CheckoutConfig {
                 payment_url: env.text("SEATWIRE_PAYMENT_URL"),
                 payment_key: Secret::new(env.text("SEATWIRE_PAYMENT_KEY").unwrap_or_else(|| "sk_test_paysim".into())),
+                webhook_secrets: env.list("SEATWIRE_WEBHOOK_SECRETS").into_iter().map(Secret::new).collect(),
+                poll_interval: env.millis("SEATWIRE_POLL_PROVIDER_MS", 20..=3_600_000, 60_000)?,
                 payment_timeout: env.millis("SEATWIRE_PAYMENT_TIMEOUT_MS", 100..=120_000, 20_000)?,
                 answer_within: env.millis("SEATWIRE_ANSWER_WITHIN_MS", 100..=60_000, 5_000)?,
                 unknown_soft: env.millis("SEATWIRE_UNKNOWN_SOFT_MS", 100..=86_400_000, 300_000)?,

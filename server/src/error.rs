@@ -107,6 +107,7 @@ pub fn checkout_refusal(refusal: &CheckoutRefusal) -> ErrorObject {
         R::PaymentOpen => refuse(ErrorCode::PaymentOpen),
         R::PayRefused => refuse(ErrorCode::PayRefused),
         R::CancelRefused => refuse(ErrorCode::CancelRefused),
+        R::RefundRefused => refuse(ErrorCode::RefundRefused),
         R::KeyReused => refuse(ErrorCode::KeyReused),
         R::KeyInUse => refuse(ErrorCode::KeyInUse),
     }

@@ -10,6 +10,7 @@ mod hold;
 mod identity;
 mod layout;
 mod order;
+mod payment_webhook;
 mod rate_limit;
 mod refusal;
 mod reply;
@@ -19,6 +20,7 @@ mod static_files;
 use crate::app::App;
 use axum::Router;
 use axum::body::Body;
+use axum::extract::DefaultBodyLimit;
 use axum::routing::{get, post};
 use http::Request;
 use std::sync::Arc;
@@ -55,6 +57,12 @@ pub fn router(app: Arc<App>) -> Router {
         .method_not_allowed_fallback(refusal::no_method)
         .with_state(front.clone());
     let api = rate_limit::limit(api, &config.http).layer(headers::cors(&config.socket.allowed_origins));
+    // Outside of the limits: a provider tells everything from a handful of addresses, and its signature is the gate.
+    let hooks = Router::new()
+        .route("/v1/webhooks/payment", post(payment_webhook::receive))
+        .layer(DefaultBodyLimit::max(payment_webhook::MAX_WEBHOOK_BYTES))
+        .method_not_allowed_fallback(refusal::no_method)
+        .with_state(front.clone());
     let open = Router::new()
         .route("/healthz", get(health::alive))
         .route("/readyz", get(health::ready))
@@ -63,7 +71,11 @@ pub fn router(app: Arc<App>) -> Router {
         .with_state(front);
     // Chosen by hand: a route with a wildcard would leave its own parameter among those of the routes behind it.
     let chosen = service_fn(move |request: Request<Body>| {
-        let router = if request.uri().path().starts_with("/v1/") { &api } else { &open };
+        let router = match request.uri().path() {
+            "/v1/webhooks/payment" => &hooks,
+            path if path.starts_with("/v1/") => &api,
+            _ => &open,
+        };
         router.clone().oneshot(request)
     });
     headers::secured(Router::new().fallback_service(chosen))

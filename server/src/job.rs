@@ -1,7 +1,9 @@
 //! What repairs itself: jobs that take no input, are safe twice and bounded per run. Each is one file; this one runs them
 //! side by side until the node stops. A run that fails is logged and tried again at its next time.
 
+mod apply_webhooks;
 mod expire_holds;
+mod poll_provider;
 mod reconcile_payments;
 mod relay_outbox;
 
@@ -15,6 +17,9 @@ use tokio::sync::Notify;
 /// Between two looks at the outbox when nobody nudges: finds what a node that died left behind.
 const RELAY_PAUSE: Duration = Duration::from_millis(250);
 
+/// Between two looks at the inbox when nobody nudges: finds what a node that died left behind.
+const INBOX_PAUSE: Duration = Duration::from_secs(1);
+
 /// What one run of a nudged job came to.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 struct Round {
@@ -26,9 +31,12 @@ struct Round {
 pub async fn run(app: Arc<App>) {
     let sweep = app.config.inventory.sweep_interval;
     let reconcile = app.config.checkout.reconcile_interval;
+    let inbox_nudge = app.checkout.inbox_nudge();
     let (relay_nudge, check_nudge) = (app.checkout.relay_nudge(), app.checkout.check_nudge());
     tokio::join!(
         every(&app, "expire_holds", sweep, || expire_holds::run(&app)),
+        nudged(&app, "apply_webhooks", INBOX_PAUSE, &inbox_nudge, || apply_webhooks::run(&app)),
+        every(&app, "poll_provider", app.config.checkout.poll_interval, || poll_provider::run(&app)),
         nudged(&app, "relay_outbox", RELAY_PAUSE, &relay_nudge, || relay_outbox::run(&app)),
         nudged(&app, "reconcile_payments", reconcile, &check_nudge, || reconcile_payments::run(&app)),
     );

@@ -13,8 +13,10 @@ mod object;
 mod page;
 mod read;
 mod reply;
+mod webhook;
 
 use crate::clock::Clock;
+use crate::config::Secret;
 use crate::shutdown::{Phase, Shutdown};
 use bank::Bank;
 use fault::Faults;
@@ -24,6 +26,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 use tokio::net::TcpListener;
+use webhook::{Endpoint, Webhooks};
 
 /// How often intents that settle later are looked at.
 const SETTLE_INTERVAL: Duration = Duration::from_millis(50);
@@ -35,14 +38,25 @@ pub struct PaysimConfig {
     pub data: Option<PathBuf>,
     /// Where a buyer's browser reaches the simulator; by default the host the API was called by.
     pub public_url: Option<String>,
+    /// Whom to tell what happens; `None` nobody, until `POST /_sim/webhooks` says otherwise.
+    pub webhook: Option<WebhookConfig>,
     /// How long a call that never answers is kept open.
     pub hang: Duration,
+}
+
+/// The shop that is told what happens.
+#[derive(Debug, Clone)]
+pub struct WebhookConfig {
+    /// Where.
+    pub url: String,
+    /// Signs what is told.
+    pub secret: Secret,
 }
 
 impl Default for PaysimConfig {
     fn default() -> Self {
         // Longer than any client waits.
-        Self { data: None, public_url: None, hang: Duration::from_secs(120) }
+        Self { data: None, public_url: None, webhook: None, hang: Duration::from_secs(120) }
     }
 }
 
@@ -104,7 +118,13 @@ pub async fn start(
         }
         None => (Ledger::forgetful(), Vec::new()),
     };
-    let bank = Bank::open(ledger, &lines, clock.clone())?;
+    let endpoint = config.webhook.map_or_else(Endpoint::default, |webhook| Endpoint {
+        url: Some(webhook.url),
+        secret: webhook.secret.reveal().to_owned(),
+        ..Endpoint::default()
+    });
+    let webhooks = Webhooks::start(endpoint, clock.clone());
+    let bank = Bank::open(ledger, &lines, webhooks, clock.clone())?;
     let sim =
         Arc::new(Sim { bank, faults: Faults::default(), public_url: config.public_url, hang: config.hang, clock });
     let paysim = Paysim { address: listener.local_addr()? };

@@ -13,10 +13,12 @@ pub mod order_command;
 pub mod order_state;
 pub mod outbox;
 pub mod payment_attempt;
+pub mod refund;
 pub mod server_key;
 pub mod taken_seat;
 pub mod ticket;
 pub mod venue;
+pub mod webhook_inbox;
 
 use crate::config::StoreConfig;
 use sqlx::postgres::{PgConnectOptions, PgPoolOptions};

@@ -95,7 +95,7 @@ impl Inner {
             if orders::read_own(self.store.pool(), identity, id).await?.is_none() {
                 return Ok(Err(CheckoutRefusal::OrderNotFound));
             }
-            let stepped = self.step(id, &[News::Plain(OrderEvent::BuyerCancelled)]).await?;
+            let stepped = self.step(id, None, &[News::Plain(OrderEvent::BuyerCancelled)]).await?;
             Ok::<_, CheckoutError>(match stepped {
                 Stepped::Moved(row) => Ok(*row),
                 Stepped::Stays(row) if matches!(row.state, OrderState::Cancelled | OrderState::Cancelling) => Ok(*row),

@@ -185,9 +185,15 @@ pub const fn next(state: OrderState, event: OrderEvent) -> Option<OrderState> {
             | S::PartiallyRefunded,
             E::RefundedInFull,
         ) => S::Refunded,
-        (S::RefundDue | S::RefundSubmitted | S::RefundPending | S::RefundFailed | S::Fulfilled, E::RefundedInPart) => {
-            S::PartiallyRefunded
-        }
+        (
+            S::RefundDue
+            | S::RefundSubmitted
+            | S::RefundPending
+            | S::RefundFailed
+            | S::Fulfilled
+            | S::PartiallyRefunded,
+            E::RefundedInPart,
+        ) => S::PartiallyRefunded,
         (S::RefundDue | S::RefundSubmitted | S::RefundPending, E::RefundRejected) => S::RefundFailed,
         (S::Paid | S::Fulfilled | S::PartiallyRefunded, E::DisputeLost) => S::Disputed,
         _ => return None,
@@ -287,6 +293,7 @@ mod tests {
         (S::Fulfilled, E::RefundedInPart, S::PartiallyRefunded),
         (S::Fulfilled, E::DisputeLost, S::Disputed),
         (S::PartiallyRefunded, E::RefundAsked, S::RefundDue),
+        (S::PartiallyRefunded, E::RefundedInPart, S::PartiallyRefunded),
         (S::PartiallyRefunded, E::RefundedInFull, S::Refunded),
         (S::PartiallyRefunded, E::DisputeLost, S::Disputed),
         (S::RefundDue, E::RefundAccepted, S::RefundSubmitted),

@@ -237,7 +237,7 @@ impl Inner {
             }
         }
         news.push(News::AttemptStarted(method));
-        Ok(match self.step(row.id, &news).await? {
+        Ok(match self.step(row.id, None, &news).await? {
             Stepped::Moved(row) => Ok(*row),
             Stepped::Stays(row) => Err(pay_refusal(&row).unwrap_or(CheckoutRefusal::PaymentOpen)),
         })
@@ -335,7 +335,7 @@ impl Inner {
     pub(super) async fn write(&self, id: OrderId, news: &[News<'_>]) -> Result<Stepped, StoreError> {
         let began = tokio::time::Instant::now();
         loop {
-            match self.step(id, news).await {
+            match self.step(id, None, news).await {
                 Err(StoreError::Unavailable(error)) if began.elapsed() < WRITE_PATIENCE => {
                     tracing::warn!(order = %id, %error, "a step waits for the store");
                     tokio::time::sleep(WRITE_RETRY).await;

@@ -1,42 +1,283 @@
-//! Money on its way back. A refund is recorded with its key before the provider is asked; the sum of what goes back is
-//! bounded by the database. For now an order goes back whole, when it was charged and its seats could not be had.
+//! Money on its way back: all of an order, some of its tickets, or an amount. The refund is recorded, its tickets are void
+//! and their seats free in one transaction; then the provider is asked, by a key that stands in the row. What comes back
+//! from the provider by itself (a refund made on its pages) is noticed here as well.
 
-use super::order::{OrderEvent, OrderState};
-use super::payment::{NewRefund, ProviderError, RefundStatus};
+use super::order::{OrderEvent, OrderState, next};
+use super::payment::{NewRefund, ProviderError, RefundAnswer, RefundStatus};
 use super::resolve::Looked;
 use super::step::{News, Stepped};
-use super::{CheckoutError, Inner};
+use super::{CheckoutError, CheckoutRefusal, Inner};
 use crate::store::order::OrderRow;
+use crate::store::refund::{self, NewRefundRow, OpenRefund, RefundLine, RefundState};
+use crate::store::{StoreError, area_stock, identity_use, taken_seat, ticket};
+use seatwire_proto::id::OrderId;
+use serde_json::Value;
+use sqlx::PgConnection;
+
+/// What is to go back.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum RefundWhat {
+    /// Everything that is left, tickets and money.
+    All,
+    /// These tickets and their price.
+    Lines(Vec<RefundLine>),
+    /// Money only.
+    Amount(i64),
+}
+
+/// A refund asked for: what, and why.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct RefundAsk {
+    pub(super) what: RefundWhat,
+    pub(super) reason: String,
+}
+
+/// What became of one refund.
+#[derive(Debug, Clone, PartialEq)]
+pub(super) struct RefundResult {
+    open: OpenRefund,
+    state: RefundState,
+    provider_refund: Option<String>,
+    failure: Option<String>,
+}
 
 impl Inner {
-    /// Takes a due refund one step further. Asking twice by the same key is asking once.
-    pub(super) async fn look_refund(&self, row: &OrderRow) -> Result<Looked, CheckoutError> {
-        let amount_minor = row.captured_minor - row.refunded_minor;
-        let Some(intent) = &row.intent else { return Ok(Looked::Nothing) };
-        let key = format!("{}:refund:{}", row.id, row.refunded_minor);
-        let new = NewRefund { intent, amount_minor, key: &key };
-        let event = match self.provider.refund(&new).await {
-            Ok(answer) => match answer.status {
-                RefundStatus::Succeeded => OrderEvent::RefundedInFull,
-                RefundStatus::Pending if row.state == OrderState::RefundPending => return Ok(Looked::Waiting),
-                RefundStatus::Pending => OrderEvent::RefundDelayed,
-                RefundStatus::Failed => OrderEvent::RefundRejected,
-            },
-            Err(ProviderError::Refused { reason, .. }) if reason == "charge_already_refunded" => {
-                OrderEvent::RefundedInFull
+    /// Gives money back; the answer is the order as it stands then, `refund_due`.
+    pub(super) async fn refund(
+        &self,
+        id: OrderId,
+        what: RefundWhat,
+        reason: String,
+    ) -> Result<Result<OrderRow, CheckoutRefusal>, CheckoutError> {
+        let ask = RefundAsk { what, reason };
+        Ok(match self.step(id, None, &[News::RefundAsked(&ask)]).await? {
+            Stepped::Moved(row) => {
+                self.check_nudge.notify_one();
+                Ok(*row)
             }
-            Err(ProviderError::Refused { reason, .. }) => {
-                tracing::error!(order = %row.id, reason, "a refund was refused; a person must look");
-                OrderEvent::RefundRejected
-            }
-            Err(error) => {
-                tracing::warn!(order = %row.id, %error, "a refund waits for the provider");
-                return Ok(Looked::Unanswered);
-            }
-        };
-        Ok(match self.step(row.id, &[News::Plain(event)]).await? {
-            Stepped::Moved(_) => Looked::Moved,
-            Stepped::Stays(_) => Looked::Nothing,
+            Stepped::Stays(_) => Err(CheckoutRefusal::RefundRefused),
         })
     }
+
+    /// Takes the open refunds of an order one step further. Asking twice by the same key is asking once.
+    pub(super) async fn look_refund(&self, row: &OrderRow) -> Result<Looked, CheckoutError> {
+        let open = refund::open_of_order(self.store.pool(), row.id).await?;
+        let mut results = Vec::with_capacity(open.len());
+        let mut is_unanswered = false;
+        for open in open {
+            match self.ask_refund(row, &open).await {
+                Ok(answer) => results.push(of_answer(open, answer)),
+                Err(ProviderError::Refused { reason, .. }) => {
+                    tracing::error!(order = %row.id, reason, "a refund was refused; a person must look");
+                    let failure = Some(reason);
+                    results.push(RefundResult { open, state: RefundState::Failed, provider_refund: None, failure });
+                }
+                Err(error) => {
+                    tracing::warn!(order = %row.id, %error, "a refund waits for the provider");
+                    is_unanswered = true;
+                }
+            }
+        }
+        if results.is_empty() {
+            return Ok(if is_unanswered { Looked::Unanswered } else { Looked::Nothing });
+        }
+        Ok(match self.step(row.id, None, &[News::RefundAnswered(&results)]).await? {
+            Stepped::Moved(_) => Looked::Moved,
+            Stepped::Stays(_) => Looked::Waiting,
+        })
+    }
+
+    async fn ask_refund(&self, row: &OrderRow, open: &OpenRefund) -> Result<RefundAnswer, ProviderError> {
+        if let Some(id) = &open.provider_refund {
+            return self.provider.refund_by_id(id).await;
+        }
+        let Some(intent) = &row.intent else { return Err(ProviderError::Unknown("no intent".into())) };
+        let new = NewRefund { intent, amount_minor: open.amount_minor, key: &open.idempotency_key };
+        self.provider.refund(&new).await
+    }
+
+    /// The provider says how much of a charge went back: more than we know of was given back on its own pages.
+    pub(super) async fn see_refund(&self, row: &OrderRow, object: &Value) -> Result<(), CheckoutError> {
+        if object["object"] == "charge"
+            && let Some(back_minor) = object["amount_refunded"].as_i64()
+        {
+            self.step(row.id, None, &[News::RefundSeen(back_minor)]).await?;
+        } else if matches!(row.state, OrderState::RefundSubmitted | OrderState::RefundPending) {
+            self.look_refund(row).await?;
+        }
+        Ok(())
+    }
+}
+
+fn of_answer(open: OpenRefund, answer: RefundAnswer) -> RefundResult {
+    let state = match answer.status {
+        RefundStatus::Pending => RefundState::Pending,
+        RefundStatus::Succeeded => RefundState::Succeeded,
+        RefundStatus::Failed => RefundState::Failed,
+    };
+    RefundResult { open, state, provider_refund: Some(answer.id), failure: answer.failure }
+}
+
+/// Records what is asked: the row, void tickets, free seats. `None`: it cannot go back so. Else whether places came free.
+pub(super) async fn record_ask(
+    transaction: &mut PgConnection,
+    row: &mut OrderRow,
+    ask: &RefundAsk,
+    now_ms: u64,
+) -> Result<Option<bool>, StoreError> {
+    let left_minor = row.captured_minor - row.refunded_minor - row.refunding_minor;
+    let live = ticket::live_by_line(&mut *transaction, row.event, row.id).await?;
+    let lines: Vec<RefundLine> = match &ask.what {
+        RefundWhat::All => live.clone(),
+        RefundWhat::Lines(lines) => {
+            let fits = |asked: &RefundLine| {
+                asked.quantity > 0 && live.iter().any(|live| live.line == asked.line && live.quantity >= asked.quantity)
+            };
+            let once = lines.iter().enumerate().all(|(at, a)| lines[..at].iter().all(|b| b.line != a.line));
+            if lines.is_empty() || !once || !lines.iter().all(fits) {
+                return Ok(None);
+            }
+            lines.clone()
+        }
+        RefundWhat::Amount(_) => Vec::new(),
+    };
+    let amount_minor = match &ask.what {
+        RefundWhat::All => left_minor,
+        RefundWhat::Lines(lines) => {
+            let price = |line: &RefundLine| {
+                let bought = &row.lines[line.line as usize];
+                (bought.price_minor + bought.fee_minor) * i64::from(line.quantity)
+            };
+            // What was given back as money before is not given back again with the ticket.
+            lines.iter().map(price).sum::<i64>().min(left_minor)
+        }
+        RefundWhat::Amount(amount_minor) => {
+            if !(1..=left_minor).contains(amount_minor) {
+                return Ok(None);
+            }
+            *amount_minor
+        }
+    };
+    if amount_minor == 0 && lines.is_empty() {
+        return Ok(None);
+    }
+    if amount_minor > 0 {
+        row.refunding_minor += amount_minor;
+        let new = NewRefundRow {
+            order: row.id,
+            event: row.event,
+            provider: &row.provider,
+            amount_minor,
+            reason: &ask.reason,
+            lines: (!lines.is_empty()).then_some(&lines[..]),
+        };
+        refund::insert(&mut *transaction, &new, now_ms).await?;
+    }
+    void(transaction, row, &lines).await?;
+    Ok(Some(!lines.is_empty()))
+}
+
+/// Makes tickets void and their places free.
+async fn void(transaction: &mut PgConnection, row: &OrderRow, lines: &[RefundLine]) -> Result<(), StoreError> {
+    let mut quantity = 0;
+    let mut seats = Vec::new();
+    for line in lines {
+        ticket::void(&mut *transaction, row.event, row.id, line.line, line.quantity).await?;
+        quantity += line.quantity;
+        seats.extend(row.lines[line.line as usize].seat);
+    }
+    if !seats.is_empty() {
+        taken_seat::free(&mut *transaction, row.event, row.id, &seats).await?;
+    }
+    let mut areas: Vec<_> =
+        lines.iter().filter_map(|line| Some((row.lines[line.line as usize].area?, line.quantity))).collect();
+    areas.sort_unstable();
+    for (area, quantity) in areas {
+        area_stock::free(&mut *transaction, row.event, area, quantity, true).await?;
+    }
+    if quantity > 0 {
+        identity_use::subtract(transaction, row.event, row.identity, quantity).await?;
+    }
+    Ok(())
+}
+
+/// A charge whose seats could not be had goes back whole.
+pub(super) async fn record_late(
+    transaction: &mut PgConnection,
+    row: &mut OrderRow,
+    now_ms: u64,
+) -> Result<(), StoreError> {
+    let amount_minor = row.captured_minor - row.refunded_minor - row.refunding_minor;
+    row.refunding_minor += amount_minor;
+    let new = NewRefundRow {
+        order: row.id,
+        event: row.event,
+        provider: &row.provider,
+        amount_minor,
+        reason: "charged after the seats were given back",
+        lines: None,
+    };
+    refund::insert(transaction, &new, now_ms).await
+}
+
+/// Writes what became of refunds and says where the order stands then.
+pub(super) async fn record_answers(
+    transaction: &mut PgConnection,
+    row: &mut OrderRow,
+    results: &[RefundResult],
+    now_ms: u64,
+) -> Result<OrderState, StoreError> {
+    let mut has_failed = false;
+    for result in results {
+        let (id, provider_refund) = (result.open.id, result.provider_refund.as_deref());
+        let failure = result.failure.as_deref();
+        if !refund::set_state(&mut *transaction, id, result.state, provider_refund, failure, now_ms).await? {
+            continue;
+        }
+        match result.state {
+            RefundState::Succeeded => {
+                row.refunding_minor -= result.open.amount_minor;
+                row.refunded_minor += result.open.amount_minor;
+            }
+            RefundState::Failed => {
+                row.refunding_minor -= result.open.amount_minor;
+                has_failed = true;
+            }
+            RefundState::Due | RefundState::Pending => {}
+        }
+    }
+    let event = if row.refunding_minor > 0 {
+        OrderEvent::RefundDelayed
+    } else if has_failed {
+        OrderEvent::RefundRejected
+    } else {
+        whole_or_part(row)
+    };
+    Ok(next(row.state, event).unwrap_or(row.state))
+}
+
+/// The provider gave back `back_minor` in all, whoever asked for it.
+pub(super) async fn record_seen(
+    transaction: &mut PgConnection,
+    row: &mut OrderRow,
+    back_minor: i64,
+) -> Result<Option<(OrderState, bool)>, StoreError> {
+    // What we asked for ourselves is answered for by its own row.
+    if row.refunding_minor > 0 || back_minor <= row.refunded_minor || back_minor > row.captured_minor {
+        return Ok(None);
+    }
+    row.refunded_minor = back_minor;
+    let Some(to) = next(row.state, whole_or_part(row)) else { return Ok(None) };
+    tracing::warn!(order = %row.id, back_minor, "money went back on the provider's own pages");
+    let mut is_freed = false;
+    if to == OrderState::Refunded {
+        let live = ticket::live_by_line(&mut *transaction, row.event, row.id).await?;
+        is_freed = !live.is_empty();
+        void(transaction, row, &live).await?;
+    }
+    Ok(Some((to, is_freed)))
+}
+
+const fn whole_or_part(row: &OrderRow) -> OrderEvent {
+    if row.refunded_minor == row.captured_minor { OrderEvent::RefundedInFull } else { OrderEvent::RefundedInPart }
 }

@@ -56,6 +56,8 @@ pub enum CheckoutRefusal {
     PayRefused,
     /// It cannot be cancelled now.
     CancelRefused,
+    /// It cannot be given back so.
+    RefundRefused,
     /// Same key, other fields.
     KeyReused,
     /// The command with this key is still running.

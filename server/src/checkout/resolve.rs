@@ -42,11 +42,11 @@ impl Inner {
         let is_waited_out = row.unknown_since_ms.is_some_and(|since_ms| now_in(since_ms, self.config.unknown_soft));
         match row.state {
             // The purchase died before money could move: the seats are kept, the buyer may pay.
-            OrderState::Creating => self.look_step(id, News::IntentFailed("interrupted")).await,
+            OrderState::Creating => self.look_step(&row, News::IntentFailed("interrupted")).await,
             OrderState::Payable => self.give_up(&row).await,
             OrderState::Confirming => {
                 // The purchase died while the provider was asked.
-                match self.step(id, &[News::Plain(OrderEvent::AnswerLost)]).await? {
+                match self.step(id, Some(row.state), &[News::Plain(OrderEvent::AnswerLost)]).await? {
                     Stepped::Moved(row) => self.ask(&row).await,
                     Stepped::Stays(_) => Ok(Looked::Nothing),
                 }
@@ -66,7 +66,7 @@ impl Inner {
                     return Ok(looked);
                 }
                 tracing::error!(order = %id, "no word of this payment until the hard deadline; its seats are given back");
-                self.look_step(id, News::Plain(OrderEvent::HardDeadlinePassed)).await
+                self.look_step(&row, News::Plain(OrderEvent::HardDeadlinePassed)).await
             }
             OrderState::ReleasedUnresolved => {
                 if now_in(row.state_since_ms, ASK_RELEASED_FOR) {
@@ -84,15 +84,15 @@ impl Inner {
         }
     }
 
-    async fn look_step(&self, id: OrderId, news: News<'_>) -> Result<Looked, CheckoutError> {
-        Ok(match self.step(id, &[news]).await? {
+    async fn look_step(&self, row: &OrderRow, news: News<'_>) -> Result<Looked, CheckoutError> {
+        Ok(match self.step(row.id, Some(row.state), &[news]).await? {
             Stepped::Moved(_) => Looked::Moved,
             Stepped::Stays(_) => Looked::Nothing,
         })
     }
 
     /// Asks the provider where the intent stands.
-    async fn ask(&self, row: &OrderRow) -> Result<Looked, CheckoutError> {
+    pub(super) async fn ask(&self, row: &OrderRow) -> Result<Looked, CheckoutError> {
         let Some(intent) = &row.intent else { return self.give_up(row).await };
         match self.provider.intent(intent).await {
             Ok(seen) => Ok(match self.write_seen(row, &seen).await? {
@@ -116,7 +116,7 @@ impl Inner {
 
     /// Starts the cancellation.
     async fn give_up(&self, row: &OrderRow) -> Result<Looked, CheckoutError> {
-        match self.step(row.id, &[News::Plain(OrderEvent::DeadlinePassed)]).await? {
+        match self.step(row.id, Some(row.state), &[News::Plain(OrderEvent::DeadlinePassed)]).await? {
             Stepped::Moved(row) => {
                 self.fence(&row).await?;
                 Ok(Looked::Moved)
@@ -129,7 +129,7 @@ impl Inner {
     pub(super) async fn fence(&self, row: &OrderRow) -> Result<Looked, CheckoutError> {
         let Some(intent) = &row.intent else {
             // The provider was never told the order's name by anyone who could confirm it: nothing can be charged.
-            return self.look_step(row.id, News::Plain(OrderEvent::CancelConfirmed)).await;
+            return self.look_step(row, News::Plain(OrderEvent::CancelConfirmed)).await;
         };
         let answer = self.provider.cancel_intent(intent).await;
         self.crash(CrashPoint::Fenced)?;

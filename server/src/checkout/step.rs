@@ -3,6 +3,7 @@
 //! state changes nothing and says where the order stands.
 
 use super::order::{OrderEvent, OrderState, SeatEffect, next, seats_after};
+use super::refund::{self, RefundAsk, RefundResult};
 use super::{Inner, ticket};
 use crate::store::constraint::{broken, is_lost_race};
 use crate::store::order::OrderRow;
@@ -53,6 +54,12 @@ pub(super) enum News<'a> {
     },
     /// The buyer must do this.
     ActionNeeded(Action),
+    /// Money is to go back.
+    RefundAsked(&'a RefundAsk),
+    /// The provider told what became of refunds.
+    RefundAnswered(&'a [RefundResult]),
+    /// The provider says that so much has gone back in all.
+    RefundSeen(i64),
     /// Everything that carries nothing but itself.
     Plain(OrderEvent),
 }
@@ -66,6 +73,8 @@ impl News<'_> {
             Self::Succeeded { .. } => OrderEvent::Succeeded,
             Self::Declined { .. } => OrderEvent::Declined,
             Self::ActionNeeded(_) => OrderEvent::ActionNeeded,
+            Self::RefundAsked(_) => OrderEvent::RefundAsked,
+            Self::RefundAnswered(_) | Self::RefundSeen(_) => OrderEvent::RefundDelayed,
             Self::Plain(event) => *event,
         }
     }
@@ -81,39 +90,92 @@ pub(super) enum Stepped {
 }
 
 impl Inner {
-    /// Does one step after the other in one transaction. The first that does not fit ends it, with nothing changed.
-    pub(super) async fn step(&self, id: OrderId, news: &[News<'_>]) -> Result<Stepped, StoreError> {
+    /// Does one step after the other in one transaction. The first that does not fit ends it, with nothing changed; so does
+    /// a `from` that is not where the order stands.
+    pub(super) async fn step(
+        &self,
+        id: OrderId,
+        from: Option<OrderState>,
+        news: &[News<'_>],
+    ) -> Result<Stepped, StoreError> {
         let mut races = 0;
         loop {
-            match self.step_once(id, news).await {
+            match self.step_once(id, from, news).await {
                 Err(error) if is_lost_race(&error) && races < MAX_RACES => races += 1,
                 done => return done,
             }
         }
     }
 
-    async fn step_once(&self, id: OrderId, news: &[News<'_>]) -> Result<Stepped, StoreError> {
+    async fn step_once(&self, id: OrderId, from: Option<OrderState>, news: &[News<'_>]) -> Result<Stepped, StoreError> {
         let mut transaction = self.store.pool().begin().await?;
         let before =
             order::lock(&mut transaction, id).await?.ok_or_else(|| StoreError::Malformed(format!("no order {id}")))?;
         let mut row = before.clone();
+        let mut is_freed = false;
+        let mut fits = from.is_none_or(|from| from == before.state);
         for news in news {
-            let Some(to) = next(row.state, news.event()) else {
-                transaction.rollback().await?;
-                return Ok(Stepped::Stays(Box::new(before)));
-            };
-            self.apply(&mut transaction, &mut row, news, to).await?;
+            if !fits {
+                break;
+            }
+            match self.take(&mut transaction, &mut row, news).await? {
+                Some(frees) => is_freed |= frees,
+                None => fits = false,
+            }
+        }
+        if !fits {
+            transaction.rollback().await?;
+            return Ok(Stepped::Stays(Box::new(before)));
         }
         if !order::save(&mut *transaction, &row, before.state).await? {
             return Err(StoreError::Malformed(format!("order {id} moved under its lock")));
         }
-        if let Some(errand) = errand(&before, &row) {
+        if let Some(errand) = errand(&before, &row, is_freed) {
             outbox::insert(&mut *transaction, row.event, row.id, errand, self.clock.now_ms()).await?;
         }
         transaction.commit().await?;
         tracing::debug!(order = %id, from = before.state.as_str(), to = row.state.as_str(), "order moved");
         self.relay_nudge.notify_one();
         Ok(Stepped::Moved(Box::new(row)))
+    }
+
+    /// Takes one piece of news. `None`: it does not fit. Else whether places came free.
+    async fn take(
+        &self,
+        transaction: &mut PgConnection,
+        row: &mut OrderRow,
+        news: &News<'_>,
+    ) -> Result<Option<bool>, StoreError> {
+        let now_ms = self.clock.now_ms();
+        match news {
+            News::RefundAnswered(results) => {
+                let to = refund::record_answers(transaction, row, results, now_ms).await?;
+                self.enter(row, to, now_ms);
+                return Ok(Some(false));
+            }
+            News::RefundSeen(back_minor) => {
+                let seen = refund::record_seen(transaction, row, *back_minor).await?;
+                return Ok(seen.map(|(to, is_freed)| {
+                    self.enter(row, to, now_ms);
+                    is_freed
+                }));
+            }
+            _ => {}
+        }
+        let Some(to) = next(row.state, news.event()) else { return Ok(None) };
+        if let News::RefundAsked(ask) = news {
+            let Some(is_freed) = refund::record_ask(transaction, row, ask, now_ms).await? else { return Ok(None) };
+            // Nothing was paid: nothing has to come back.
+            let to = if row.refunding_minor == 0 { OrderState::Refunded } else { to };
+            self.enter(row, to, now_ms);
+            return Ok(Some(is_freed));
+        }
+        let effect = seats_after(row.state, to);
+        self.apply(transaction, row, news, to).await?;
+        if row.state == OrderState::RefundDue {
+            refund::record_late(transaction, row, now_ms).await?;
+        }
+        Ok(Some(effect == SeatEffect::Free))
     }
 
     async fn apply(
@@ -154,11 +216,7 @@ impl Inner {
             News::Plain(OrderEvent::CancelConfirmed) => {
                 payment_attempt::end_open(&mut *transaction, row.id, AttemptEnd::Cancelled, None, now_ms).await?;
             }
-            News::Plain(OrderEvent::RefundedInFull) => {
-                row.refunded_minor = row.captured_minor;
-                row.refunding_minor = 0;
-            }
-            News::Plain(_) => {}
+            News::RefundAsked(_) | News::RefundAnswered(_) | News::RefundSeen(_) | News::Plain(_) => {}
         }
         match seats_after(row.state, to) {
             SeatEffect::Keep => self.enter(row, to, now_ms),
@@ -309,12 +367,12 @@ pub(super) fn areas(row: &OrderRow) -> Vec<(seatwire_proto::seat::AreaIndex, u32
 }
 
 /// What the world must be told of a step.
-fn errand(before: &OrderRow, after: &OrderRow) -> Option<Errand> {
+fn errand(before: &OrderRow, after: &OrderRow, is_freed: bool) -> Option<Errand> {
     let is_sold = after.state == OrderState::Fulfilled && before.state != OrderState::Fulfilled;
     if is_sold {
         return Some(Errand::Sell);
     }
-    if seats_after(before.state, after.state) == SeatEffect::Free {
+    if is_freed {
         return Some(Errand::Free);
     }
     let seen =

@@ -2,8 +2,8 @@
 
 use super::{Failed, say};
 use crate::clock::Clock;
-use crate::config::Config;
-use crate::paysim::{self, PaysimConfig};
+use crate::config::{Config, Secret};
+use crate::paysim::{self, PaysimConfig, WebhookConfig};
 use crate::shutdown::{self, Phase, Shutdown};
 use anyhow::Context;
 use std::net::SocketAddr;
@@ -18,13 +18,27 @@ pub(super) struct Args {
     /// Where a buyer's browser reaches it, when that is another address.
     #[arg(long)]
     public_url: Option<String>,
+    /// Where the shop takes webhooks, e.g. http://127.0.0.1:8080/v1/webhooks/payment.
+    #[arg(long, requires = "webhook_secret")]
+    webhook_url: Option<String>,
+    /// Signs the webhooks; the shop knows it as SEATWIRE_WEBHOOK_SECRETS.
+    #[arg(long, env = "SEATWIRE_PAYSIM_WEBHOOK_SECRET", hide_env_values = true)]
+    webhook_secret: Option<String>,
 }
 
 pub(super) async fn run(config: Config, args: Args) -> Result<(), Failed> {
     let listener = TcpListener::bind(args.listen).await.with_context(|| format!("cannot listen on {}", args.listen))?;
     let shutdown = Shutdown::new();
-    let settings =
-        PaysimConfig { data: Some(config.data.join("paysim")), public_url: args.public_url, ..PaysimConfig::default() };
+    let webhook = args
+        .webhook_url
+        .zip(args.webhook_secret)
+        .map(|(url, secret)| WebhookConfig { url, secret: Secret::new(secret) });
+    let settings = PaysimConfig {
+        data: Some(config.data.join("paysim")),
+        public_url: args.public_url,
+        webhook,
+        ..PaysimConfig::default()
+    };
     let paysim = paysim::start(listener, settings, Clock::system(), shutdown.clone()).await?;
     say(&format!("seatwire: payment simulator at {}", paysim.url()));
     shutdown::signal().await?;

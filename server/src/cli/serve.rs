@@ -5,10 +5,11 @@ use super::{Failed, say};
 use crate::Listeners;
 use crate::app::{Addresses, App};
 use crate::clock::Clock;
-use crate::config::Config;
-use crate::paysim::{self, PaysimConfig};
+use crate::config::{Config, Secret};
+use crate::paysim::{self, PaysimConfig, WebhookConfig};
 use crate::shutdown::{self, Phase, Shutdown};
 use anyhow::Context;
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 use std::path::Path;
 use tokio::net::TcpListener;
 
@@ -38,7 +39,12 @@ pub(super) async fn run(mut config: Config, args: Args) -> Result<(), Failed> {
         None => {
             let data = config.data.join("paysim");
             let listener = paysim_listener(&data).await.context("cannot listen for the payment simulator")?;
-            let settings = PaysimConfig { data: Some(data), ..PaysimConfig::default() };
+            // The secret lives as long as both ends of it.
+            let secret = Secret::new(format!("whsec_{:032x}", rand::random::<u128>()));
+            config.checkout.webhook_secrets.push(secret.clone());
+            let url = format!("http://{}/v1/webhooks/payment", reachable(config.listen));
+            let webhook = Some(WebhookConfig { url, secret });
+            let settings = PaysimConfig { data: Some(data), webhook, ..PaysimConfig::default() };
             paysim::start(listener, settings, Clock::system(), shutdown.clone()).await?.url()
         }
     };
@@ -83,4 +89,13 @@ async fn paysim_listener(data: &Path) -> std::io::Result<TcpListener> {
     std::fs::create_dir_all(data)?;
     std::fs::write(&file, listener.local_addr()?.port().to_string())?;
     Ok(listener)
+}
+
+/// The address at which this machine reaches a listener of its own.
+fn reachable(listen: SocketAddr) -> SocketAddr {
+    match listen.ip() {
+        ip if !ip.is_unspecified() => listen,
+        IpAddr::V4(_) => (Ipv4Addr::LOCALHOST, listen.port()).into(),
+        IpAddr::V6(_) => (Ipv6Addr::LOCALHOST, listen.port()).into(),
+    }
 }

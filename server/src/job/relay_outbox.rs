@@ -8,8 +8,8 @@ use crate::catalogue::EventFacts;
 use crate::inventory::Place;
 use crate::store::order::OrderRow;
 use crate::store::outbox::{Errand, OutboxRow};
-use crate::store::{order, outbox};
-use seatwire_proto::server::Push;
+use crate::store::{order, outbox, ticket};
+use seatwire_proto::server::{Push, TicketState};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -80,9 +80,22 @@ async fn sell(app: &App, event: &Arc<EventFacts>, order: &OrderRow) -> anyhow::R
 }
 
 async fn free(app: &App, event: &Arc<EventFacts>, order: &OrderRow) -> anyhow::Result<()> {
-    app.inventory.free(event, order.id, order.identity, &places(order)).await?;
+    app.inventory.free(event, order.id, order.identity, &freed(app, order).await?).await?;
     app.sender.to_identity(order.identity, &Push::HoldUpdate { id: order.hold, hold: None }).await;
     Ok(())
+}
+
+/// What is free of an order now: the places of its void tickets, or all of one that never had tickets.
+async fn freed(app: &App, order: &OrderRow) -> anyhow::Result<Vec<(Place, u32)>> {
+    let tickets = ticket::of_order(app.store.pool(), order.event, order.id).await?;
+    if tickets.is_empty() {
+        return Ok(places(order));
+    }
+    let void = tickets.iter().filter(|ticket| ticket.state == TicketState::Void);
+    Ok(void
+        .filter_map(|ticket| ticket.seat.map(Place::Seat).or(ticket.area.map(Place::Area)))
+        .map(|p| (p, 1))
+        .collect())
 }
 
 fn places(order: &OrderRow) -> Vec<(Place, u32)> {

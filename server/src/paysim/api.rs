@@ -320,6 +320,7 @@ async fn action(sim: &Arc<Sim>, method: &Method, rest: &str, query: &Form) -> Re
 fn sim_call(sim: &Arc<Sim>, method: &Method, rest: &str, form: &Form) -> Response {
     match (method, rest) {
         (&Method::GET, "ledger") => respond(&Reply::ok(sim.bank.ledger()), false),
+        (&Method::POST, "webhooks") => respond(&Reply::ok(sim.bank.webhooks.set(form)), false),
         (&Method::POST, "faults") => respond(&Reply::ok(sim.faults.set(form)), false),
         _ => text(StatusCode::NOT_FOUND, "not found"),
     }

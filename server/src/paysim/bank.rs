@@ -5,6 +5,7 @@ use super::ledger::Ledger;
 use super::method::{Behaviour, DeclineWords};
 use super::object::{Charge, Event, Intent, IntentStatus, PayError, Refund, Settlement};
 use super::reply::Reply;
+use super::webhook::Webhooks;
 use crate::clock::Clock;
 use parking_lot::Mutex;
 use serde::{Deserialize, Serialize};
@@ -63,6 +64,7 @@ pub(super) struct Books {
 pub(super) struct Bank {
     pub(super) books: Mutex<Books>,
     ledger: Ledger,
+    pub(super) webhooks: Webhooks,
     clock: Clock,
 }
 
@@ -118,7 +120,12 @@ impl Bank {
     ///
     /// # Errors
     /// The line that cannot be read.
-    pub(super) fn open(ledger: Ledger, lines: &[String], clock: Clock) -> Result<Self, serde_json::Error> {
+    pub(super) fn open(
+        ledger: Ledger,
+        lines: &[String],
+        webhooks: Webhooks,
+        clock: Clock,
+    ) -> Result<Self, serde_json::Error> {
         let mut books = Books::default();
         for line in lines {
             match serde_json::from_str(line)? {
@@ -143,7 +150,7 @@ impl Bank {
                 }
             }
         }
-        Ok(Self { books: Mutex::new(books), ledger, clock })
+        Ok(Self { books: Mutex::new(books), ledger, webhooks, clock })
     }
 
     /// Waits until everything changed so far is in the ledger.
@@ -406,8 +413,7 @@ impl Bank {
         let happened: &[&str] = if fails { &["refund.created", "refund.failed"] } else { &["refund.created"] };
         for kind in happened {
             let event = self.event(kind, refund.to_json());
-            books.append(&self.ledger, &Line::Event(event.clone()));
-            books.push_event(event);
+            self.happened(&mut books, event);
         }
         books.append(&self.ledger, &Line::Refund(refund.clone()));
         books.refund_order.push(refund.id.clone());
@@ -480,6 +486,12 @@ impl Bank {
         intent.settlement = None;
     }
 
+    fn happened(&self, books: &mut Books, event: Event) {
+        books.append(&self.ledger, &Line::Event(event.clone()));
+        self.webhooks.push(&event);
+        books.push_event(event);
+    }
+
     fn event(&self, kind: &str, object: Value) -> Event {
         let created_s = self.clock.now_ms() / 1_000;
         Event { id: format!("evt_{}", word(24)), kind: kind.to_owned(), created_s, object }
@@ -492,8 +504,7 @@ impl Bank {
                 _ => intent.to_json(&[]),
             };
             let event = self.event(kind, object);
-            books.append(&self.ledger, &Line::Event(event.clone()));
-            books.push_event(event);
+            self.happened(books, event);
         }
         books.append(&self.ledger, &Line::Intent(Box::new(intent.clone())));
         books.intents.insert(id.to_owned(), intent);

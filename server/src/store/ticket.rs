@@ -2,6 +2,7 @@
 //! ticket that admits, independently of `taken_seats`.
 
 use super::StoreError;
+use super::refund::RefundLine;
 use seatwire_proto::id::{EventId, IdentityId, OrderId, TicketId};
 use seatwire_proto::seat::{AreaIndex, SeatIndex};
 use seatwire_proto::server::{Ticket, TicketState};
@@ -95,4 +96,52 @@ pub async fn of_order(
             })
         })
         .collect()
+}
+
+/// Tickets of an order that still admit, counted by line.
+///
+/// # Errors
+/// When Postgres cannot answer.
+pub async fn live_by_line(
+    executor: impl PgExecutor<'_>,
+    event: EventId,
+    order: OrderId,
+) -> Result<Vec<RefundLine>, StoreError> {
+    let rows = sqlx::query!(
+        r#"select line_n, count(*) as "quantity!" from tickets
+           where event_id = $1 and order_id = $2 and state = 'valid' group by line_n order by line_n"#,
+        event.uuid(),
+        order.uuid()
+    )
+    .fetch_all(executor)
+    .await?;
+    Ok(rows
+        .into_iter()
+        .map(|row| RefundLine { line: row.line_n.cast_unsigned(), quantity: row.quantity as u32 })
+        .collect())
+}
+
+/// Makes some tickets of a line void.
+///
+/// # Errors
+/// When Postgres cannot answer.
+pub async fn void(
+    executor: impl PgExecutor<'_>,
+    event: EventId,
+    order: OrderId,
+    line: u32,
+    quantity: u32,
+) -> Result<(), StoreError> {
+    sqlx::query!(
+        "update tickets set state = 'void' where event_id = $1 and ticket_id in (
+             select ticket_id from tickets where event_id = $1 and order_id = $2 and line_n = $3 and state = 'valid'
+             order by ticket_id limit $4)",
+        event.uuid(),
+        order.uuid(),
+        line.cast_signed(),
+        i64::from(quantity)
+    )
+    .execute(executor)
+    .await?;
+    Ok(())
 }

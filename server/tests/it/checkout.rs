@@ -2,8 +2,10 @@
 
 mod crash;
 mod outage;
+mod refund;
 mod till;
 mod unknown;
+mod webhook;
 
 use crate::support::client::Client;
 use crate::support::eventually;

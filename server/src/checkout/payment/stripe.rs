@@ -47,6 +47,22 @@ struct RawIntent {
     last_payment_error: Option<RawPaymentError>,
 }
 
+/// A page of the provider's list of events, newest first, as they came.
+#[derive(Debug, Deserialize)]
+pub struct EventsPage {
+    /// The events.
+    #[serde(rename = "data")]
+    pub events: Vec<serde_json::Value>,
+    /// Whether there are more beyond it.
+    pub has_more: bool,
+}
+
+/// The intent in an event; `None` when it cannot be read.
+#[must_use]
+pub fn read_intent(object: serde_json::Value) -> Option<Intent> {
+    serde_json::from_value::<RawIntent>(object).ok()?.try_into().ok()
+}
+
 /// An id, or the object where it was expanded.
 #[derive(Deserialize)]
 #[serde(untagged)]
@@ -205,6 +221,18 @@ impl Provider {
     /// Any but success says nothing of the refund.
     pub async fn refund_by_id(&self, id: &str) -> Result<RefundAnswer, ProviderError> {
         self.call::<RawRefund>(Method::GET, &format!("/v1/refunds/{id}"), None, &[]).await?.try_into()
+    }
+
+    /// Events that came after this one; without one, the newest.
+    ///
+    /// # Errors
+    /// When the list cannot be read now.
+    pub async fn events_after(&self, id: Option<&str>, limit: u32) -> Result<EventsPage, ProviderError> {
+        let path = match id {
+            Some(id) => format!("/v1/events?limit={limit}&ending_before={id}"),
+            None => format!("/v1/events?limit={limit}"),
+        };
+        self.call(Method::GET, &path, None, &[]).await
     }
 
     async fn post<T: for<'de> Deserialize<'de>>(

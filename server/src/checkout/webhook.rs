@@ -1,0 +1,172 @@
+//! What the provider says by itself. A signed word is kept before it is applied, and applied by finality, not by arrival:
+//! `succeeded` and `canceled` count as they stand, everything else only makes us ask the provider where the intent stands
+//! now. A word about an intent nobody knows waits a day.
+
+use super::payment::signature::{SignatureError, verify};
+use super::payment::stripe::read_intent;
+use super::payment::{Intent, IntentStatus};
+use super::resolve::Looked;
+use super::{CheckoutError, Inner};
+use crate::store::order;
+use crate::store::webhook_inbox::{self, InboxEvent};
+use serde::Deserialize;
+use serde_json::Value;
+
+/// Events applied in one round.
+const BATCH: u32 = 64;
+/// An event taken by a node that dies is taken again after this.
+const TAKEN_MS: u64 = 30_000;
+/// Between two tries to apply an event about an unknown intent.
+const UNKNOWN_RETRY_MS: u64 = 60_000;
+/// How long such an event waits.
+const UNKNOWN_KEEP_MS: u64 = 24 * 3_600_000;
+/// How long applied events are kept, so that a repetition is still known: as long as the provider repeats.
+const KEEP_MS: u64 = 30 * 24 * 3_600_000;
+/// Old events forgotten in one round.
+const PRUNE_BATCH: u32 = 200;
+/// Events of one page of the provider's list.
+const PAGE: u32 = 100;
+/// Pages read in one round; the next round goes on.
+const MAX_PAGES: u32 = 20;
+
+/// What became of a webhook.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Received {
+    /// Kept; applied soon.
+    Kept,
+    /// We had it.
+    Repeated,
+    /// Not believed.
+    Forged(SignatureError),
+    /// Signed, but not an event.
+    Unreadable,
+}
+
+#[derive(Deserialize)]
+struct RawEvent {
+    id: String,
+    #[serde(rename = "type")]
+    kind: String,
+    data: RawData,
+}
+
+#[derive(Deserialize)]
+struct RawData {
+    object: Value,
+}
+
+/// The intent an event's object is about.
+fn intent_of(object: &Value) -> Option<String> {
+    let field = if object["object"] == "payment_intent" { "id" } else { "payment_intent" };
+    object[field].as_str().map(str::to_owned)
+}
+
+fn read_event(body: &str, received_ms: u64) -> Option<InboxEvent> {
+    let raw: RawEvent = serde_json::from_str(body).ok()?;
+    Some(InboxEvent {
+        intent: intent_of(&raw.data.object),
+        id: raw.id,
+        kind: raw.kind,
+        body: body.to_owned(),
+        received_ms,
+        tries_n: 0,
+    })
+}
+
+impl Inner {
+    /// Keeps a webhook.
+    pub(super) async fn receive(&self, signature: &str, body: &[u8]) -> Result<Received, CheckoutError> {
+        let now_ms = self.clock.now_ms();
+        if let Err(error) = verify(&self.config.webhook_secrets, signature, body, now_ms / 1_000) {
+            return Ok(Received::Forged(error));
+        }
+        let event = std::str::from_utf8(body).ok().and_then(|text| read_event(text, now_ms));
+        let Some(event) = event else {
+            tracing::error!("a signed webhook cannot be read");
+            return Ok(Received::Unreadable);
+        };
+        let is_new = webhook_inbox::insert(self.store.pool(), &self.provider_name, &event).await?;
+        self.inbox_nudge.notify_one();
+        Ok(if is_new { Received::Kept } else { Received::Repeated })
+    }
+
+    /// Applies what is due in the inbox; how many.
+    pub(super) async fn apply_inbox(&self) -> Result<usize, CheckoutError> {
+        let now_ms = self.clock.now_ms();
+        let pool = self.store.pool();
+        let events = webhook_inbox::take(pool, &self.provider_name, now_ms, now_ms + TAKEN_MS, BATCH).await?;
+        for event in &events {
+            if self.apply_event(event).await? {
+                webhook_inbox::set_applied(pool, &self.provider_name, &event.id, now_ms).await?;
+            } else if now_ms.saturating_sub(event.received_ms) > UNKNOWN_KEEP_MS {
+                tracing::warn!(event = event.id, kind = event.kind, "an event about nothing of ours is dropped");
+                webhook_inbox::set_applied(pool, &self.provider_name, &event.id, now_ms).await?;
+            } else {
+                webhook_inbox::put_off(pool, &self.provider_name, &event.id, now_ms + UNKNOWN_RETRY_MS).await?;
+            }
+        }
+        webhook_inbox::prune(pool, now_ms.saturating_sub(KEEP_MS), PRUNE_BATCH).await?;
+        Ok(events.len())
+    }
+
+    /// Applies one event. False: its intent is not known (yet).
+    async fn apply_event(&self, event: &InboxEvent) -> Result<bool, CheckoutError> {
+        let Some(intent) = &event.intent else { return Ok(true) };
+        let Some(row) = order::read_by_intent(self.store.pool(), &self.provider_name, intent).await? else {
+            return Ok(false);
+        };
+        let object = serde_json::from_str::<RawEvent>(&event.body).map(|raw| raw.data.object).unwrap_or_default();
+        if event.kind.starts_with("payment_intent.") {
+            let said: Option<Intent> = read_intent(object);
+            match said.map(|said| (said.status, said)) {
+                Some((IntentStatus::Succeeded | IntentStatus::Canceled, said)) => {
+                    self.write_seen(&row, &said).await?;
+                }
+                _ if row.state.has_open_payment() => {
+                    // Not final: by now it may stand elsewhere.
+                    let looked = self.ask(&row).await?;
+                    if looked == Looked::Unanswered {
+                        order::hasten_check(self.store.pool(), row.id, self.clock.now_ms()).await?;
+                    }
+                }
+                _ => {}
+            }
+        } else if event.kind == "charge.refunded" || event.kind.starts_with("refund.") {
+            self.see_refund(&row, &object).await?;
+        }
+        Ok(true)
+    }
+
+    /// Reads the provider's own list of events from where it was last read, so that a webhook endpoint nobody can reach
+    /// costs time and nothing else. How many were new.
+    pub(super) async fn poll_events(&self) -> Result<usize, CheckoutError> {
+        let pool = self.store.pool();
+        let mut cursor = webhook_inbox::cursor(pool, &self.provider_name).await?;
+        let mut new = 0;
+        for _ in 0..MAX_PAGES {
+            let page = match self.provider.events_after(cursor.as_deref(), PAGE).await {
+                Ok(page) => page,
+                Err(error) => {
+                    tracing::debug!(%error, "the provider's events cannot be read now");
+                    break;
+                }
+            };
+            // Newest first on the wire; oldest first here.
+            for object in page.events.iter().rev() {
+                let Some(event) = read_event(&object.to_string(), self.clock.now_ms()) else { continue };
+                if webhook_inbox::insert(pool, &self.provider_name, &event).await? {
+                    new += 1;
+                }
+                webhook_inbox::set_cursor(pool, &self.provider_name, &event.id).await?;
+                cursor = Some(event.id);
+            }
+            if !page.has_more || page.events.is_empty() {
+                break;
+            }
+        }
+        if new > 0 {
+            self.inbox_nudge.notify_one();
+        }
+        Ok(new)
+    }
+}

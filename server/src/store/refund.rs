@@ -1,0 +1,147 @@
+//! Money on its way back: a row is committed with its key before the provider is asked. The sum of all that goes back is
+//! bounded on the order (`orders_money`).
+
+use super::StoreError;
+use seatwire_proto::id::{EventId, OrderId};
+use serde::{Deserialize, Serialize};
+use sqlx::PgExecutor;
+use sqlx::types::{Json, Uuid};
+
+/// Tickets that go back: some of one line.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub struct RefundLine {
+    /// Position of the line in the order.
+    pub line: u32,
+    /// How many of it.
+    pub quantity: u32,
+}
+
+/// How a refund stands.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum RefundState {
+    /// The provider is to be asked.
+    Due,
+    /// The provider needs time.
+    Pending,
+    /// Back.
+    Succeeded,
+    /// Not possible.
+    Failed,
+}
+
+impl RefundState {
+    const fn as_str(self) -> &'static str {
+        match self {
+            Self::Due => "due",
+            Self::Pending => "pending",
+            Self::Succeeded => "succeeded",
+            Self::Failed => "failed",
+        }
+    }
+}
+
+/// A refund to be made.
+#[derive(Debug, Clone)]
+pub struct NewRefundRow<'a> {
+    /// Of which order.
+    pub order: OrderId,
+    /// Of which event.
+    pub event: EventId,
+    /// By which provider.
+    pub provider: &'a str,
+    /// How much.
+    pub amount_minor: i64,
+    /// Why, for people.
+    pub reason: &'a str,
+    /// Whose tickets go back; `None` = money only.
+    pub lines: Option<&'a [RefundLine]>,
+}
+
+/// A refund that is not final.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct OpenRefund {
+    /// Its id.
+    pub id: Uuid,
+    /// How much.
+    pub amount_minor: i64,
+    /// The key the provider is asked by.
+    pub idempotency_key: String,
+    /// The provider's name for it, once it took it.
+    pub provider_refund: Option<String>,
+}
+
+/// Records a refund that is due.
+///
+/// # Errors
+/// When Postgres cannot answer.
+pub async fn insert(executor: impl PgExecutor<'_>, new: &NewRefundRow<'_>, now_ms: u64) -> Result<(), StoreError> {
+    let id = Uuid::now_v7();
+    sqlx::query!(
+        "insert into refunds (refund_id, order_id, event_id, provider, idempotency_key, amount_minor, reason, state,
+             lines, created_ms)
+         values ($1, $2, $3, $4, $5, $6, $7, 'due', $8, $9)",
+        id,
+        new.order.uuid(),
+        new.event.uuid(),
+        new.provider,
+        format!("{}:refund:{id}", new.order),
+        new.amount_minor,
+        new.reason,
+        new.lines.map(Json) as _,
+        now_ms.cast_signed()
+    )
+    .execute(executor)
+    .await?;
+    Ok(())
+}
+
+/// Refunds of an order that are not final, oldest first.
+///
+/// # Errors
+/// When Postgres cannot answer.
+pub async fn open_of_order(executor: impl PgExecutor<'_>, order: OrderId) -> Result<Vec<OpenRefund>, StoreError> {
+    let rows = sqlx::query!(
+        "select refund_id, amount_minor, idempotency_key, provider_refund_id from refunds
+         where order_id = $1 and state in ('due', 'submitted', 'pending') order by refund_id",
+        order.uuid()
+    )
+    .fetch_all(executor)
+    .await?;
+    Ok(rows
+        .into_iter()
+        .map(|row| OpenRefund {
+            id: row.refund_id,
+            amount_minor: row.amount_minor,
+            idempotency_key: row.idempotency_key,
+            provider_refund: row.provider_refund_id,
+        })
+        .collect())
+}
+
+/// Writes what became of an open refund. False: it is final already.
+///
+/// # Errors
+/// When Postgres cannot answer.
+pub async fn set_state(
+    executor: impl PgExecutor<'_>,
+    id: Uuid,
+    state: RefundState,
+    provider_refund: Option<&str>,
+    failure: Option<&str>,
+    now_ms: u64,
+) -> Result<bool, StoreError> {
+    let is_final = matches!(state, RefundState::Succeeded | RefundState::Failed);
+    let done = sqlx::query!(
+        "update refunds set state = $2, provider_refund_id = coalesce($3, provider_refund_id), failure = $4,
+             final_ms = $5
+         where refund_id = $1 and state in ('due', 'submitted', 'pending')",
+        id,
+        state.as_str(),
+        provider_refund,
+        failure,
+        is_final.then_some(now_ms.cast_signed())
+    )
+    .execute(executor)
+    .await?;
+    Ok(done.rows_affected() == 1)
+}

@@ -1,0 +1,162 @@
+//! What the provider told us, kept before it is applied: the provider's own event id makes a repetition harmless.
+
+use super::StoreError;
+use sqlx::PgExecutor;
+
+/// Something the provider said.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct InboxEvent {
+    /// The provider's name for it.
+    pub id: String,
+    /// e.g. `payment_intent.succeeded`.
+    pub kind: String,
+    /// The intent it is about.
+    pub intent: Option<String>,
+    /// The whole of it, JSON.
+    pub body: String,
+    /// When it came.
+    pub received_ms: u64,
+    /// Times it could not be applied.
+    pub tries_n: u32,
+}
+
+/// Keeps an event. False: it was there.
+///
+/// # Errors
+/// When Postgres cannot answer.
+pub async fn insert(executor: impl PgExecutor<'_>, provider: &str, event: &InboxEvent) -> Result<bool, StoreError> {
+    let done = sqlx::query!(
+        "insert into webhook_inbox (provider, provider_event_id, kind, intent_id, body, received_ms, due_ms)
+         values ($1, $2, $3, $4, $5, $6, $6) on conflict (provider, provider_event_id) do nothing",
+        provider,
+        event.id,
+        event.kind,
+        event.intent,
+        event.body,
+        event.received_ms.cast_signed()
+    )
+    .execute(executor)
+    .await?;
+    Ok(done.rows_affected() == 1)
+}
+
+/// Takes due events for oneself until `until_ms`, oldest first; at most `limit`.
+///
+/// # Errors
+/// When Postgres cannot answer.
+pub async fn take(
+    executor: impl PgExecutor<'_>,
+    provider: &str,
+    now_ms: u64,
+    until_ms: u64,
+    limit: u32,
+) -> Result<Vec<InboxEvent>, StoreError> {
+    let rows = sqlx::query!(
+        "update webhook_inbox set due_ms = $3, tries_n = tries_n + 1
+         where (provider, provider_event_id) in (
+             select provider, provider_event_id from webhook_inbox
+             where provider = $1 and applied_ms is null and due_ms <= $2 order by due_ms limit $4
+             for update skip locked)
+         returning provider_event_id, kind, intent_id, body, received_ms, tries_n",
+        provider,
+        now_ms.cast_signed(),
+        until_ms.cast_signed(),
+        i64::from(limit)
+    )
+    .fetch_all(executor)
+    .await?;
+    let mut events: Vec<InboxEvent> = rows
+        .into_iter()
+        .map(|row| InboxEvent {
+            id: row.provider_event_id,
+            kind: row.kind,
+            intent: row.intent_id,
+            body: row.body,
+            received_ms: row.received_ms.cast_unsigned(),
+            tries_n: row.tries_n.cast_unsigned(),
+        })
+        .collect();
+    events.sort_by_key(|event| event.received_ms);
+    Ok(events)
+}
+
+/// The event has done its work.
+///
+/// # Errors
+/// When Postgres cannot answer.
+pub async fn set_applied(
+    executor: impl PgExecutor<'_>,
+    provider: &str,
+    id: &str,
+    now_ms: u64,
+) -> Result<(), StoreError> {
+    sqlx::query!(
+        "update webhook_inbox set applied_ms = $3 where provider = $1 and provider_event_id = $2",
+        provider,
+        id,
+        now_ms.cast_signed()
+    )
+    .execute(executor)
+    .await?;
+    Ok(())
+}
+
+/// Puts an event off until `due_ms`.
+///
+/// # Errors
+/// When Postgres cannot answer.
+pub async fn put_off(executor: impl PgExecutor<'_>, provider: &str, id: &str, due_ms: u64) -> Result<(), StoreError> {
+    sqlx::query!(
+        "update webhook_inbox set due_ms = $3 where provider = $1 and provider_event_id = $2",
+        provider,
+        id,
+        due_ms.cast_signed()
+    )
+    .execute(executor)
+    .await?;
+    Ok(())
+}
+
+/// Forgets applied events older than `before_ms`; at most `limit`.
+///
+/// # Errors
+/// When Postgres cannot answer.
+pub async fn prune(executor: impl PgExecutor<'_>, before_ms: u64, limit: u32) -> Result<u64, StoreError> {
+    let done = sqlx::query!(
+        "delete from webhook_inbox where (provider, provider_event_id) in (
+             select provider, provider_event_id from webhook_inbox
+             where applied_ms is not null and received_ms < $1 limit $2)",
+        before_ms.cast_signed(),
+        i64::from(limit)
+    )
+    .execute(executor)
+    .await?;
+    Ok(done.rows_affected())
+}
+
+/// How far the provider's list of events was read; `None` before the first time.
+///
+/// # Errors
+/// When Postgres cannot answer.
+pub async fn cursor(executor: impl PgExecutor<'_>, provider: &str) -> Result<Option<String>, StoreError> {
+    let cursor = sqlx::query_scalar!("select cursor from provider_cursors where provider = $1", provider)
+        .fetch_optional(executor)
+        .await?;
+    Ok(cursor)
+}
+
+/// Remembers how far the list was read.
+///
+/// # Errors
+/// When Postgres cannot answer.
+pub async fn set_cursor(executor: impl PgExecutor<'_>, provider: &str, cursor: &str) -> Result<(), StoreError> {
+    sqlx::query!(
+        "insert into provider_cursors (provider, cursor) values ($1, $2)
+         on conflict (provider) do update set cursor = excluded.cursor",
+        provider,
+        cursor
+    )
+    .execute(executor)
+    .await?;
+    Ok(())
+}
