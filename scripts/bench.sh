@@ -34,13 +34,11 @@ run() { # PRESET..: each against a fresh event
     url=$(sed -n 's/^seatwire: open //p' "$work/$1.out")
     printf '\n== seatwire-loadgen %s\n' "$*"
     # A missed number is printed by the generator; the others are measured all the same.
-    target/release/seatwire-loadgen "${@:2}" --url "$url" --server-pid "$server" --quiet || echo "exit $?"
+    target/release/seatwire-loadgen "${@:2}" --url "$url" --server-pid "$server" || echo "exit $?"
     kill -TERM "$server"
     wait "$server" || true
     server=
 }
-run onsale run onsale_5k --out report/onsale_5k
-run holds run holds_500 --out report/holds_500
-# Memory that was freed goes back at once, so that what viewers cost is not hidden in what the start left behind.
-export MIMALLOC_PURGE_DELAY=0
+run onsale run onsale_5k --quiet --out report/onsale_5k
+run holds run holds_500 --quiet --out report/holds_500
 run memory memory --viewers 9000

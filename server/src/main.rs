@@ -4,10 +4,6 @@ use clap::Parser;
 use seatwire::cli::Cli;
 use std::process::ExitCode;
 
-/// A viewer's memory is a few small blocks, aligned to 128 bytes by the runtime; the system's allocator pads each of them.
-#[global_allocator]
-static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
-
 /// Wrong usage or settings, as sysexits.h numbers it.
 const EXIT_USAGE: u8 = 64;
 

@@ -52,18 +52,18 @@ fn look(conn: &Conn, now_ms: u64) {
     match out.phase {
         Phase::Gone => return,
         Phase::Closing | Phase::Closed => {
-            if now_ms >= out.closing_since_ms + millis(CLOSE_WITHIN) {
+            if now_ms >= out.closing_since_ms() + millis(CLOSE_WITHIN) {
                 out.give_up();
             }
             return;
         }
         Phase::Open => {}
     }
-    if out.partial_since_ms != 0 && now_ms >= out.partial_since_ms + millis(MESSAGE_WITHIN) {
+    if out.unfinished_since_ms() != 0 && now_ms >= out.unfinished_since_ms() + millis(MESSAGE_WITHIN) {
         out.close(conn.line(), CloseCode::Unknown);
-    } else if out.blocked_since_ms != 0 {
+    } else if out.blocked_since_ms() != 0 {
         // A ping behind a full socket would only be late.
-        if now_ms >= out.blocked_since_ms + millis(MAX_BLOCKED) {
+        if now_ms >= out.blocked_since_ms() + millis(MAX_BLOCKED) {
             out.close(conn.line(), CloseCode::Slow);
         }
     } else if now_ms >= out.next_ping_ms {

@@ -9,6 +9,7 @@ use bytes::Bytes;
 use seatwire_proto::client::Position;
 use seatwire_proto::code::CloseCode;
 use seatwire_proto::frame::FrameKind;
+use smallvec::SmallVec;
 use std::collections::VecDeque;
 use std::io;
 use std::sync::Arc;
@@ -107,10 +108,29 @@ struct Partial {
     written: usize,
 }
 
+/// What stands between a session and an empty line: boxed, since most sessions have none of it, and given back when it
+/// is over.
 #[derive(Debug, Default)]
-struct Queue {
-    frames: VecDeque<Bytes>,
-    bytes: usize,
+struct Backlog {
+    partial: Option<Partial>,
+    texts: VecDeque<Bytes>,
+    text_bytes: usize,
+    /// Since when the socket took no whole frame; 0 while it takes them.
+    blocked_since_ms: u64,
+    /// When the close frame was queued.
+    closing_since_ms: u64,
+    /// Since when part of a message from the peer waits for the rest; 0 while none does.
+    unfinished_since_ms: u64,
+}
+
+impl Backlog {
+    fn is_over(&self) -> bool {
+        self.partial.is_none()
+            && self.texts.is_empty()
+            && self.blocked_since_ms == 0
+            && self.closing_since_ms == 0
+            && self.unfinished_since_ms == 0
+    }
 }
 
 /// How often a viewer was caught up with a snapshot.
@@ -125,16 +145,10 @@ struct Snapshots {
 #[derive(Debug)]
 pub(super) struct Out {
     waker: Option<Waker>,
-    partial: Option<Box<Partial>>,
-    queue: Option<Box<Queue>>,
+    backlog: Option<Box<Backlog>>,
     snapshots: Option<Box<Snapshots>>,
-    pub(super) subs: Vec<Sub>,
-    /// Since when the socket took no whole frame; 0 while it takes them.
-    pub(super) blocked_since_ms: u64,
-    /// When the close frame was queued.
-    pub(super) closing_since_ms: u64,
-    /// Since when part of a message from the peer waits for the rest; 0 while none does.
-    pub(super) partial_since_ms: u64,
+    /// Most sessions look at one event: it lies here, not in a list elsewhere.
+    pub(super) subs: SmallVec<[Sub; 1]>,
     /// When the peer is pinged next.
     pub(super) next_ping_ms: u64,
     /// Pings it has not answered.
@@ -152,13 +166,9 @@ impl Out {
     pub(super) const fn new(next_ping_ms: u64) -> Self {
         Self {
             waker: None,
-            partial: None,
-            queue: None,
+            backlog: None,
             snapshots: None,
-            subs: Vec::new(),
-            blocked_since_ms: 0,
-            closing_since_ms: 0,
-            partial_since_ms: 0,
+            subs: SmallVec::new_const(),
             next_ping_ms,
             unanswered_pings: 0,
             phase: Phase::Open,
@@ -180,32 +190,76 @@ impl Out {
     }
 
     /// Whether the socket must become writable before anything can go on.
-    pub(super) const fn is_blocked(&self) -> bool {
-        self.blocked_since_ms != 0 && !matches!(self.phase, Phase::Closed | Phase::Gone)
+    pub(super) fn is_blocked(&self) -> bool {
+        self.blocked_since_ms() != 0 && !matches!(self.phase, Phase::Closed | Phase::Gone)
     }
 
-    const fn is_clear(&self) -> bool {
-        self.partial.is_none() && self.queue.is_none()
+    /// Since when the socket took no whole frame; 0 while it takes them.
+    pub(super) fn blocked_since_ms(&self) -> u64 {
+        self.backlog.as_ref().map_or(0, |backlog| backlog.blocked_since_ms)
+    }
+
+    /// When the close frame was queued; 0 before.
+    pub(super) fn closing_since_ms(&self) -> u64 {
+        self.backlog.as_ref().map_or(0, |backlog| backlog.closing_since_ms)
+    }
+
+    /// Since when part of a message from the peer waits for the rest; 0 while none does.
+    pub(super) fn unfinished_since_ms(&self) -> u64 {
+        self.backlog.as_ref().map_or(0, |backlog| backlog.unfinished_since_ms)
+    }
+
+    /// Part of a message came at `now_ms`, if not before; `None` when nothing waits for its rest.
+    pub(super) fn set_unfinished(&mut self, now_ms: Option<u64>) {
+        match (now_ms, &mut self.backlog) {
+            (None, None) => {}
+            (None, Some(backlog)) => {
+                backlog.unfinished_since_ms = 0;
+                self.tidy();
+            }
+            (Some(now_ms), _) => {
+                let backlog = self.backlog();
+                if backlog.unfinished_since_ms == 0 {
+                    backlog.unfinished_since_ms = now_ms;
+                }
+            }
+        }
+    }
+
+    fn backlog(&mut self) -> &mut Backlog {
+        self.backlog.get_or_insert_default()
+    }
+
+    fn tidy(&mut self) {
+        if self.backlog.as_ref().is_some_and(|backlog| backlog.is_over()) {
+            self.backlog = None;
+        }
+    }
+
+    fn is_clear(&self) -> bool {
+        self.backlog.as_ref().is_none_or(|backlog| backlog.partial.is_none() && backlog.texts.is_empty())
     }
 
     fn gone(&mut self) {
         self.phase = Phase::Gone;
-        self.partial = None;
-        self.queue = None;
+        self.backlog = None;
         self.wake();
     }
 
     fn block(&mut self, line: Line<'_>) {
-        if self.blocked_since_ms == 0 {
-            self.blocked_since_ms = line.door.now_ms();
+        let backlog = self.backlog();
+        if backlog.blocked_since_ms == 0 {
+            backlog.blocked_since_ms = line.door.now_ms();
         }
         self.wake();
     }
 
     /// The socket is slow but alive.
     fn took_a_frame(&mut self, line: Line<'_>) {
-        if self.blocked_since_ms != 0 {
-            self.blocked_since_ms = line.door.now_ms();
+        if let Some(backlog) = &mut self.backlog
+            && backlog.blocked_since_ms != 0
+        {
+            backlog.blocked_since_ms = line.door.now_ms();
         }
     }
 
@@ -243,7 +297,7 @@ impl Out {
             Ok(written) => {
                 sub.seq = frame.seq_to;
                 sub.is_slow = true;
-                self.partial = Some(Box::new(Partial { frame: frame.bytes.clone(), written }));
+                self.backlog().partial = Some(Partial { frame: frame.bytes.clone(), written });
                 self.block(line);
                 Delivery::Sent
             }
@@ -274,11 +328,8 @@ impl Out {
             return;
         }
         self.enqueue(frame);
-        let is_over = self
-            .queue
-            .as_ref()
-            .is_some_and(|queue| queue.frames.len() > MAX_QUEUED_FRAMES || queue.bytes > MAX_QUEUED_BYTES);
-        if is_over {
+        let backlog = self.backlog();
+        if backlog.texts.len() > MAX_QUEUED_FRAMES || backlog.text_bytes > MAX_QUEUED_BYTES {
             self.close(line, CloseCode::Slow);
             return;
         }
@@ -295,28 +346,34 @@ impl Out {
         if self.phase != Phase::Open {
             return;
         }
-        self.phase = Phase::Closing;
-        self.closing_since_ms = line.door.now_ms();
-        self.enqueue(frame);
+        self.begin_closing(line.door.now_ms(), frame);
         self.pump(line);
         self.wake();
     }
 
+    fn begin_closing(&mut self, now_ms: u64, frame: Bytes) {
+        self.phase = Phase::Closing;
+        self.backlog().closing_since_ms = now_ms.max(1);
+        self.enqueue(frame);
+    }
+
     fn enqueue(&mut self, frame: Bytes) {
-        let queue = self.queue.get_or_insert_default();
-        queue.bytes += frame.len();
-        queue.frames.push_back(frame);
+        let backlog = self.backlog();
+        backlog.text_bytes += frame.len();
+        backlog.texts.push_back(frame);
     }
 
     /// Writes what can be written: the rest of a frame, then texts, then what stale viewers missed.
     pub(super) fn pump(&mut self, line: Line<'_>) {
         let done = loop {
-            if let Some(partial) = self.partial.as_mut() {
+            if let Some(backlog) = self.backlog.as_mut()
+                && let Some(partial) = backlog.partial.as_mut()
+            {
                 match line.stream.try_write(&partial.frame[partial.written..]) {
                     Ok(written) => {
                         partial.written += written;
                         if partial.written == partial.frame.len() {
-                            self.partial = None;
+                            backlog.partial = None;
                             self.took_a_frame(line);
                         }
                         continue;
@@ -343,22 +400,22 @@ impl Out {
             }
         };
         match done {
-            Ok(()) => self.blocked_since_ms = 0,
+            Ok(()) => {
+                if let Some(backlog) = &mut self.backlog {
+                    backlog.blocked_since_ms = 0;
+                    self.tidy();
+                }
+            }
             Err(error) if error.kind() == io::ErrorKind::WouldBlock => self.block(line),
             Err(_) => self.gone(),
         }
     }
 
     fn next_text(&mut self) -> Option<Bytes> {
-        let queue = self.queue.as_mut()?;
-        let frame = queue.frames.pop_front();
-        if let Some(frame) = &frame {
-            queue.bytes -= frame.len();
-        }
-        if queue.frames.is_empty() {
-            self.queue = None;
-        }
-        frame
+        let backlog = self.backlog.as_mut()?;
+        let frame = backlog.texts.pop_front()?;
+        backlog.text_bytes -= frame.len();
+        Some(frame)
     }
 
     /// What the first stale viewer needs next. The position moves at once: the frame will be written, now or as the rest.
@@ -384,9 +441,8 @@ impl Out {
                     continue;
                 }
                 if times.in_minute > MAX_SNAPSHOTS_PER_MINUTE {
-                    self.phase = Phase::Closing;
-                    self.closing_since_ms = now_ms;
-                    self.enqueue(wire::close_frame(CloseCode::Slow.number(), CloseCode::Slow.as_str()));
+                    let frame = wire::close_frame(CloseCode::Slow.number(), CloseCode::Slow.as_str());
+                    self.begin_closing(now_ms, frame);
                     return None;
                 }
                 line.door.metrics.resnapshots.inc();
@@ -402,11 +458,11 @@ impl Out {
         match line.stream.try_write(&frame) {
             Ok(written) if written == frame.len() => Ok(Wrote::All),
             Ok(written) => {
-                self.partial = Some(Box::new(Partial { frame, written }));
+                self.backlog().partial = Some(Partial { frame, written });
                 Ok(Wrote::Part)
             }
             Err(error) if error.kind() == io::ErrorKind::WouldBlock => {
-                self.partial = Some(Box::new(Partial { frame, written: 0 }));
+                self.backlog().partial = Some(Partial { frame, written: 0 });
                 Err(error)
             }
             Err(error) => Err(error),
@@ -420,7 +476,7 @@ impl Out {
 
     /// Whether somebody is behind although the socket takes everything: a snapshot that had to wait for its time.
     pub(super) fn is_waiting(&self) -> bool {
-        self.phase == Phase::Open && self.blocked_since_ms == 0 && self.subs.iter().any(|sub| sub.is_stale)
+        self.phase == Phase::Open && self.blocked_since_ms() == 0 && self.subs.iter().any(|sub| sub.is_stale)
     }
 }
 

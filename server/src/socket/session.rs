@@ -124,8 +124,8 @@ impl PerMinute {
 #[derive(Debug)]
 pub(super) struct Session {
     pub(super) id: SessionId,
-    identity: Option<IdentityId>,
-    token_expires_ms: u64,
+    /// Boxed, since most viewers have none.
+    bearer: Option<Box<Bearer>>,
     greeting: Greeting,
     /// From when the time for `hello` counts.
     greeting_since_ms: u64,
@@ -134,6 +134,13 @@ pub(super) struct Session {
     is_low_told: bool,
     trouble: Option<Box<Trouble>>,
     work: Option<Box<Work>>,
+}
+
+/// Whom a token named.
+#[derive(Debug)]
+struct Bearer {
+    identity: IdentityId,
+    token_expires_ms: u64,
 }
 
 /// What a session did wrong; boxed, since most never do.
@@ -147,8 +154,7 @@ impl Session {
     pub(super) fn new(burst: u32, now_ms: u64) -> Self {
         Self {
             id: SessionId::generate(),
-            identity: None,
-            token_expires_ms: 0,
+            bearer: None,
             greeting: Greeting::Awaited,
             greeting_since_ms: now_ms,
             encoding: SnapshotEncoding::Roaring,
@@ -160,8 +166,8 @@ impl Session {
     }
 
     /// Who, once known.
-    pub(super) const fn identity(&self) -> Option<IdentityId> {
-        self.identity
+    pub(super) fn identity(&self) -> Option<IdentityId> {
+        self.bearer.as_ref().map(|bearer| bearer.identity)
     }
 
     /// Since when `hello` is awaited; `None` once it is answered or being answered.
@@ -260,7 +266,7 @@ fn spend<T: Transport>(transport: &Arc<T>, session: &mut Session) -> Result<(), 
     let door = transport.door();
     let (burst, per_s, now_ms) = (door.config.command_burst, door.config.commands_per_s, door.now_ms());
     session.budget.spend(burst, per_s, now_ms)?;
-    if let Some(identity) = session.identity {
+    if let Some(identity) = session.identity() {
         door.spend_identity(identity, now_ms)?;
     }
     let remaining = session.budget.left();
@@ -310,7 +316,7 @@ fn on_the_spot<T: Transport>(transport: &Arc<T>, message: &ClientMessage) -> Opt
     let id = message.id;
     match &message.command {
         Command::Hello(body) => {
-            let is_anonymous = body.token.is_none() && transport.session().lock().identity.is_none();
+            let is_anonymous = body.token.is_none() && transport.session().lock().bearer.is_none();
             let reply = is_anonymous.then(|| welcome(transport, body, None, hello::Basket::default()))?;
             Some(reply_of(id, Ok(reply)).into())
         }
@@ -416,7 +422,7 @@ async fn answer<T: Transport>(guard: Running<T>, message: ClientMessage) {
             let (who, is_expired) = {
                 let session = transport.session().lock();
                 let now_ms = transport.door().clock.now_ms();
-                (session.identity, session.identity.is_some() && session.token_expires_ms <= now_ms)
+                (session.identity(), session.bearer.as_ref().is_some_and(|bearer| bearer.token_expires_ms <= now_ms))
             };
             let needs_token = !matches!(message.command, Command::RoomWatch(_) | Command::RoomUnwatch(_));
             if is_expired && needs_token {
@@ -453,7 +459,7 @@ async fn greet<T: Transport>(transport: &Arc<T>, body: &client::Hello) -> Option
     let door = Arc::clone(transport.door());
     let (known, is_first) = {
         let session = transport.session().lock();
-        (session.identity, session.greeting != Greeting::Done)
+        (session.identity(), session.greeting != Greeting::Done)
     };
     let identified = match hello::identify(&door.identities, known, body) {
         Ok(identified) => identified,
@@ -472,8 +478,8 @@ async fn greet<T: Transport>(transport: &Arc<T>, body: &client::Hello) -> Option
         Some(verified) => {
             let is_new = {
                 let mut session = transport.session().lock();
-                session.token_expires_ms = verified.expires_ms;
-                session.identity.replace(verified.identity).is_none()
+                let bearer = Bearer { identity: verified.identity, token_expires_ms: verified.expires_ms };
+                session.bearer.replace(Box::new(bearer)).is_none()
             };
             if is_new {
                 register(transport, verified.identity).await;

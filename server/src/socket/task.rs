@@ -48,12 +48,8 @@ impl Task {
         if let Err(code) = result {
             conn.close(code);
         }
-        let mut out = conn.out.lock();
-        if self.assembly.is_none() {
-            out.partial_since_ms = 0;
-        } else if out.partial_since_ms == 0 {
-            out.partial_since_ms = conn.door().now_ms();
-        }
+        let unfinished = self.assembly.is_some().then(|| conn.door().now_ms().max(1));
+        conn.out.lock().set_unfinished(unfinished);
     }
 
     /// Writes what waits for a writable socket; whether the connection is over.
