@@ -39,6 +39,8 @@ use tokio::sync::Notify;
 
 /// Open orders told to a buyer who says hello; nobody has more at once.
 const MAX_OPEN_ORDERS: u32 = 20;
+/// Money that is not settled after this long is shown to operators; most is within seconds.
+const LISTED_AFTER: Duration = Duration::from_secs(60);
 /// A buyer who looks at an order that waits for the provider makes us ask at once, but not more often than this.
 const HASTEN_AFTER: Duration = Duration::from_secs(1);
 
@@ -192,6 +194,19 @@ impl Checkout {
         .await
     }
 
+    /// Whose order this is, told to whoever knows the secret of its `pay_url`; `None` for everyone else.
+    ///
+    /// # Errors
+    /// When Postgres does not answer.
+    pub async fn owner_by_secret(&self, id: OrderId, secret: String) -> Result<Option<IdentityId>, CheckoutError> {
+        let inner = self.0.clone();
+        detached(async move {
+            let row = orders::read(inner.store.pool(), id).await?;
+            Ok(row.filter(|row| ticket::is_secret(&row.pay_secret, &secret)).map(|row| row.identity))
+        })
+        .await
+    }
+
     /// Orders of this identity, newest first, older than `before`; at most `limit`.
     ///
     /// # Errors
@@ -251,6 +266,24 @@ impl Checkout {
                 Ok(row) => Ok(inner.view(&row).await?),
                 Err(refusal) => Err(refusal),
             })
+        })
+        .await
+    }
+
+    /// Orders whose money has not been settled for a while, or that a person must look at; the oldest first, behind
+    /// `after`, at most `limit`.
+    ///
+    /// # Errors
+    /// When Postgres does not answer.
+    pub async fn open_payments(
+        &self,
+        after: Option<OrderId>,
+        limit: u32,
+    ) -> Result<Vec<orders::OpenPayment>, CheckoutError> {
+        let inner = self.0.clone();
+        detached(async move {
+            let before_ms = inner.clock.now_ms().saturating_sub(LISTED_AFTER.as_millis() as u64);
+            Ok(orders::list_open_payments(inner.store.pool(), before_ms, after, limit).await?)
         })
         .await
     }

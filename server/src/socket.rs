@@ -42,6 +42,10 @@ const SESSIONS_WORTH: u32 = 4;
 const MAX_BUDGETS: usize = 100_000;
 /// Sockets closed at once in a drain; then the others get their turn.
 const DRAIN_CHUNK: usize = 64;
+/// How long a drain waits for commands that still run, above all checkouts: as long as an answer may take, and a little.
+const ANSWERS_WITHIN: Duration = Duration::from_secs(8);
+/// Between two looks whether they are answered.
+const ANSWERS_PAUSE: Duration = Duration::from_millis(20);
 /// How long closing handshakes may take at the end of a drain.
 const DRAIN_GRACE: Duration = Duration::from_secs(2);
 
@@ -128,8 +132,8 @@ impl Door {
         self.sessions.count()
     }
 
-    /// Asks everyone to leave and then closes, in random order, over the window of the settings. Returns when all are
-    /// gone or out of time.
+    /// Asks everyone to leave and then closes, in random order, over the window of the settings; who waits for an answer
+    /// gets it first. Returns when all are gone or out of time.
     pub async fn drain(&self) {
         let window = self.config.drain;
         let window_ms = window.as_millis() as u64;
@@ -146,7 +150,24 @@ impl Door {
             let due = window.mul_f64((index + 1) as f64 * chunk as f64 / (count + chunk) as f64);
             tokio::time::sleep(due.saturating_sub(began.elapsed())).await;
             for conn in conns {
-                conn.close(CloseCode::Drain);
+                if conn.session().lock().is_at_rest() {
+                    conn.close(CloseCode::Drain);
+                }
+            }
+        }
+        let patience = began + ANSWERS_WITHIN.max(window);
+        while !conns.is_empty() {
+            let is_over = Instant::now() >= patience;
+            conns.retain(|conn| {
+                let stays = !is_over && !conn.session().lock().is_at_rest();
+                if !stays {
+                    // A second close says nothing.
+                    conn.close(CloseCode::Drain);
+                }
+                stays
+            });
+            if !conns.is_empty() {
+                tokio::time::sleep(ANSWERS_PAUSE).await;
             }
         }
         drop(conns);

@@ -140,6 +140,42 @@ describe("a buyer", () => {
     expect([...errors, ...watcher.errors]).toEqual([]);
   });
 
+  it("may have an order paid on another device, by its link", async () => {
+    const { page, errors } = await open(browser, PHONE);
+    await holdTwo(page, small.id);
+    await page.getByRole("button", { name: /^Check out/ }).click();
+    await fillCheckout(page, "pm_card_visa_chargeDeclined");
+    await page.getByRole("button", { name: /^Pay / }).click();
+    await waitForOrder(page, "payment_declined");
+    const link = await page.evaluate(async () => {
+      const headers = { Authorization: `Bearer ${localStorage.getItem("seatwire.token")}` };
+      const read = await fetch(`/v1/orders/${location.pathname.split("/").pop()}`, { headers });
+      return (await read.json()).order.pay_url as string;
+    });
+
+    const other = await open(browser, DESKTOP);
+    const { pathname, hash } = new URL(link);
+    await other.page.goto(`${BASE}${pathname}#x${hash.slice(2)}`);
+    await other.page.getByRole("link", { name: "My tickets" }).last().waitFor();
+    expect(await other.page.locator(".state-card").count()).toBe(0);
+    await other.page.goto("about:blank");
+    await other.page.goto(`${BASE}${pathname}${hash}`);
+    await waitForOrder(other.page, "payment_declined");
+    expect(await other.page.getByRole("button", { name: "Cancel order" }).count()).toBe(0);
+    await other.page
+      .locator('input[value="pm_card_chargeDeclinedInsufficientFunds"]')
+      .or(other.page.locator('input[value="pm_card_visa_chargeDeclinedInsufficientFunds"]'))
+      .first()
+      .check();
+    await other.page.getByRole("button", { name: /^Try again/ }).click();
+    await other.page.getByText("There is not enough money on this card.").waitFor();
+    await other.page.locator('input[value="pm_card_mastercard"]').check();
+    await other.page.getByRole("button", { name: /^Try again/ }).click();
+    await waitForOrder(other.page, "paid");
+    await waitForOrder(page, "paid");
+    expect([...errors, ...other.errors]).toEqual([]);
+  });
+
   it("keeps the seats through a reload", async () => {
     const { page } = await open(browser, PHONE);
     const seats = await holdTwo(page, small.id);

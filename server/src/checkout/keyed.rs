@@ -67,7 +67,7 @@ impl Inner {
             let Some(row) = orders::read_own(self.store.pool(), identity, id).await? else {
                 return Ok(Err(CheckoutRefusal::OrderNotFound));
             };
-            self.begin_again(&row, &method).await
+            self.begin_again(&row, key.as_str(), &method).await
         };
         let row = match begun.await {
             Ok(Ok(row)) => row,

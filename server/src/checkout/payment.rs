@@ -87,6 +87,8 @@ pub struct NewRefund<'a> {
     pub intent: &'a str,
     /// How much.
     pub amount_minor: i64,
+    /// Our name for it; travels as metadata, so that it is found again when its answer is lost.
+    pub name: &'a str,
     /// The idempotency key.
     pub key: &'a str,
 }
@@ -136,6 +138,10 @@ pub enum ProviderError {
     /// It may or may not have happened.
     #[error("unknown: {0}")]
     Unknown(String),
+    /// The provider remembers a failure under this key and says so again: the first call is over, and asking again by the
+    /// same key will never tell more.
+    #[error("a failure is remembered under this key: {0}")]
+    Remembered(String),
     /// Our key is not taken: nothing will work until an operator looks.
     #[error("the provider does not take our key: {0}")]
     Unauthorized(String),

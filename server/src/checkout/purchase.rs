@@ -19,11 +19,12 @@ use crate::catalogue::EventFacts;
 use crate::inventory::key::event_number_of;
 use crate::inventory::{Answer, HoldRecord, InventoryError, LockOutcome, Refusal};
 use crate::store::constraint::{Constraint, broken, is_lost_race};
-use crate::store::order::OrderRow;
+use crate::store::order::{Concern, OrderRow};
 use crate::store::payment_attempt::is_known_charge;
 use crate::store::{StoreError, order};
 use seatwire_proto::id::OrderId;
 use seatwire_proto::server::{Action, EventState};
+use sha2::{Digest, Sha256};
 use std::time::Duration;
 
 /// The lock on a hold lasts this much longer than the hold would: time to type a card number, to fetch a phone.
@@ -199,7 +200,7 @@ impl Inner {
             self.write(row.id, &[News::Plain(OrderEvent::NothingToPay)]).await?;
             return Ok(());
         }
-        let intent = match self.ensure_intent(&row).await {
+        let intent = match self.ensure_intent(&row, &row.command_key).await {
             Ok(intent) => intent,
             Err(reason) => {
                 self.write(row.id, &[News::IntentFailed(&reason)]).await?;
@@ -219,6 +220,7 @@ impl Inner {
     pub(super) async fn begin_again(
         &self,
         row: &OrderRow,
+        command_key: &str,
         method: &str,
     ) -> Result<Result<OrderRow, CheckoutRefusal>, CheckoutError> {
         if let Some(refusal) = pay_refusal(row) {
@@ -227,7 +229,7 @@ impl Inner {
         let mut news = Vec::with_capacity(2);
         let created;
         if row.intent.is_none() {
-            match self.ensure_intent(row).await {
+            match self.ensure_intent(row, command_key).await {
                 Ok(intent) => {
                     created = intent;
                     self.set_intent(row.id, &created).await?;
@@ -243,12 +245,13 @@ impl Inner {
         })
     }
 
-    /// The provider's name for the order; `Err` is the reason the buyer is told.
-    async fn ensure_intent(&self, row: &OrderRow) -> Result<String, String> {
+    /// The provider's name for the order; `Err` is the reason the buyer is told. Each command of the buyer asks by a key
+    /// of its own: the provider remembers a failure under its key, and no money can move before an intent is confirmed.
+    async fn ensure_intent(&self, row: &OrderRow, command_key: &str) -> Result<String, String> {
         if let Some(intent) = &row.intent {
             return Ok(intent.clone());
         }
-        let key = format!("{}:intent:{}", row.id, row.attempts_n);
+        let key = format!("{}:intent:{}", row.id, hex::encode(&Sha256::digest(command_key)[..8]));
         let new = NewIntent {
             order: row.id,
             reference: &row.reference,
@@ -287,7 +290,7 @@ impl Inner {
                 tracing::warn!(order = %row.id, %why, "the provider could not be asked");
                 Some(self.write(row.id, &[News::Declined { reason: UNAVAILABLE, charge: None }]).await?)
             }
-            Err(ProviderError::Unknown(why) | ProviderError::InFlight(why)) => {
+            Err(ProviderError::Unknown(why) | ProviderError::InFlight(why) | ProviderError::Remembered(why)) => {
                 tracing::warn!(order = %row.id, %why, "it is not known whether the payment succeeded");
                 Some(self.write(row.id, &[News::Plain(OrderEvent::AnswerLost)]).await?)
             }
@@ -303,6 +306,7 @@ impl Inner {
     pub(super) async fn write_seen(&self, row: &OrderRow, seen: &Intent) -> Result<Option<Stepped>, StoreError> {
         if seen.amount_minor != row.total_minor || seen.currency != row.currency.as_str() {
             tracing::error!(order = %row.id, intent = seen.id, "the intent is about another amount; a person must look");
+            order::set_concern(self.store.pool(), row.id, Concern::AmountDiffers).await?;
             return Ok(None);
         }
         let news = match seen.status {

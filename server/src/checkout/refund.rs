@@ -81,8 +81,14 @@ impl Inner {
         if results.is_empty() {
             return Ok(if is_unanswered { Looked::Unanswered } else { Looked::Nothing });
         }
+        let has_failed = results.iter().any(|result| result.state == RefundState::Failed);
         Ok(match self.step(row.id, None, &[News::RefundAnswered(&results)]).await? {
-            Stepped::Moved(_) => Looked::Moved,
+            Stepped::Moved(row) => {
+                if has_failed {
+                    self.see_given_back(&row).await?;
+                }
+                Looked::Moved
+            }
             Stepped::Stays(_) => Looked::Waiting,
         })
     }
@@ -92,8 +98,45 @@ impl Inner {
             return self.provider.refund_by_id(id).await;
         }
         let Some(intent) = &row.intent else { return Err(ProviderError::Unknown("no intent".into())) };
-        let new = NewRefund { intent, amount_minor: open.amount_minor, key: &open.idempotency_key };
-        self.provider.refund(&new).await
+        let (pool, name) = (self.store.pool(), open.id.to_string());
+        let unwritten = |error: StoreError| ProviderError::Unknown(error.to_string());
+        // Asked before, and the answer was lost: it may stand at the provider's already.
+        if open.tries_n > 0
+            && let Some(found) = self.provider.refund_by_name(intent, &name).await?
+        {
+            return Ok(found);
+        }
+        refund::begin_try(pool, open.id).await.map_err(unwritten)?;
+        let new = NewRefund { intent, amount_minor: open.amount_minor, name: &name, key: &open.idempotency_key };
+        match self.provider.refund(&new).await {
+            Err(ProviderError::Remembered(why)) => {
+                // The first call by this key is over. Only now does the list say for certain what it did.
+                if let Some(found) = self.provider.refund_by_name(intent, &name).await? {
+                    return Ok(found);
+                }
+                refund::change_key(pool, open).await.map_err(unwritten)?;
+                Err(ProviderError::Remembered(why))
+            }
+            answer => answer,
+        }
+    }
+
+    /// What the provider says went back in all, after it refused to give back more.
+    async fn see_given_back(&self, row: &OrderRow) -> Result<(), CheckoutError> {
+        let Some(intent) = &row.intent else { return Ok(()) };
+        let back = async {
+            match self.provider.intent(intent).await?.charge {
+                Some(charge) => self.provider.given_back_minor(&charge).await,
+                None => Ok(0),
+            }
+        };
+        match back.await {
+            Ok(back_minor) => {
+                self.step(row.id, None, &[News::RefundSeen(back_minor)]).await?;
+            }
+            Err(error) => tracing::warn!(order = %row.id, %error, "what went back is not known yet"),
+        }
+        Ok(())
     }
 
     /// The provider says how much of a charge went back: more than we know of was given back on its own pages.

@@ -6,7 +6,7 @@ use super::payment::ProviderError;
 use super::step::{News, Stepped};
 use super::{CheckoutError, CrashPoint, Inner};
 use crate::store::order;
-use crate::store::order::OrderRow;
+use crate::store::order::{Concern, OrderRow};
 use seatwire_proto::id::OrderId;
 use std::time::Duration;
 
@@ -71,7 +71,9 @@ impl Inner {
             OrderState::ReleasedUnresolved => {
                 if now_in(row.state_since_ms, ASK_RELEASED_FOR) {
                     tracing::error!(order = %id, "no word of this payment for three days; a person must look");
+                    // Not asked about any more, but a webhook still settles it.
                     order::stop_checks(self.store.pool(), id).await?;
+                    order::set_concern(self.store.pool(), id, Concern::NoWord).await?;
                     return Ok(Looked::Nothing);
                 }
                 // First the fence, so that the answer is final either way.

@@ -3,7 +3,9 @@
 use crate::store::StoreError;
 use crate::store::order::OrderRow;
 use crate::store::ticket::{self, NewTicket};
+use hmac::{Hmac, KeyInit, Mac};
 use seatwire_proto::id::TicketId;
+use sha2::Sha256;
 use sqlx::PgConnection;
 
 /// Letters of codes and references: no 0, 1, I, L, O, U, so that they survive handwriting and reading aloud.
@@ -30,6 +32,18 @@ pub(super) fn draw_secret() -> String {
     letters(SECRET_LEN)
 }
 
+/// Whether a secret is the right one, in a time that does not depend on where the two differ.
+pub(super) fn is_secret(right: &str, given: &str) -> bool {
+    // Digests by a key of this call: what the comparison could tell of them tells nothing of the secret.
+    let key: [u8; 32] = rand::random();
+    let mac = |text: &str| {
+        let mut mac = Hmac::<Sha256>::new_from_slice(&key).expect("HMAC takes keys of any length");
+        mac.update(text.as_bytes());
+        mac
+    };
+    mac(right).verify(&mac(given).finalize().into_bytes()).is_ok()
+}
+
 /// Issues the tickets of a sold order.
 pub(super) async fn issue(transaction: &mut PgConnection, row: &OrderRow, now_ms: u64) -> Result<(), StoreError> {
     let tickets: Vec<NewTicket> = row
@@ -52,6 +66,15 @@ pub(super) async fn issue(transaction: &mut PgConnection, row: &OrderRow, now_ms
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn only_the_whole_secret_opens_an_order() {
+        let secret = draw_secret();
+        assert!(is_secret(&secret, &secret));
+        for wrong in ["", &secret[1..], &secret[..27], &secret.to_ascii_lowercase(), &draw_secret()] {
+            assert!(!is_secret(&secret, wrong), "{wrong}");
+        }
+    }
 
     #[test]
     fn codes_are_long_plain_and_new_each_time() {

@@ -64,7 +64,9 @@ impl Call {
     pub(super) fn key(&self) -> Result<IdempotencyKey, ErrorObject> {
         match &self.key {
             Some(Ok(key)) => Ok(key.clone()),
-            Some(Err(())) => Err(bad_field(&format!("/{KEY_HEADER}"), "expected 1 to 64 printable ASCII characters")),
+            Some(Err(())) => {
+                Err(bad_field(&format!("/{KEY_HEADER}"), "expected one header of 1 to 64 printable ASCII characters"))
+            }
             None => Err(bad_field(&format!("/{KEY_HEADER}"), "the header is missing")),
         }
     }
@@ -94,13 +96,15 @@ impl FromRequest<Front> for Call {
             Map::new()
         } else {
             if !is_json(&parts.headers) {
-                let object = ErrorObject::new(ErrorCode::BadJson, "expected Content-Type: application/json");
+                let object = bad_field("/Content-Type", "expected application/json");
                 return Err(Refusal::from(object).with_status(StatusCode::UNSUPPORTED_MEDIA_TYPE));
             }
             serde_json::from_slice(&bytes).map_err(|_| ErrorCode::BadJson)?
         };
-        let key =
-            parts.headers.get(KEY_HEADER).map(|value| value.to_str().ok().and_then(IdempotencyKey::parse).ok_or(()));
+        let mut keys = parts.headers.get_all(KEY_HEADER).into_iter();
+        let key = keys.next().map(|value| value.to_str().ok().and_then(IdempotencyKey::parse).ok_or(()));
+        // Two keys are two intentions, and nobody can say which one is meant.
+        let key = if keys.next().is_some() { Some(Err(())) } else { key };
         Ok(Self { fields, key })
     }
 }

@@ -43,6 +43,7 @@ pub(super) fn cors(origins: &[String]) -> CorsLayer {
             header::CONTENT_TYPE,
             HeaderName::from_static("idempotency-key"),
             HeaderName::from_static("seatwire-admission"),
+            HeaderName::from_static("seatwire-pay-secret"),
         ])
         .expose_headers([header::ETAG, header::RETRY_AFTER])
         .max_age(PREFLIGHT_MAX_AGE)

@@ -9,7 +9,7 @@ use super::reply::{answer, private_json};
 use crate::error;
 use axum::body::Body;
 use axum::extract::{Path, State};
-use http::{Response, StatusCode};
+use http::{HeaderMap, Response, StatusCode};
 use seatwire_proto::client::{Command, OrderRead};
 use seatwire_proto::code::ErrorCode;
 use seatwire_proto::id::{HoldId, OrderId};
@@ -47,13 +47,28 @@ pub(super) async fn checkout(
     Ok(answer(run(&front, who, &call, command, "").await?, payment_status))
 }
 
+/// The header that carries the secret of an order's `pay_url`: it opens this one order, for reading and paying, on any
+/// device.
+const SECRET_HEADER: &str = "Seatwire-Pay-Secret";
+
+/// Who asks about this order: the owner of the token, or whoever knows the order's secret and so stands for its owner.
+async fn who_of(front: &Front, who: Who, headers: &HeaderMap, order: OrderId) -> Result<Who, Refusal> {
+    let Some(secret) = headers.get(SECRET_HEADER) else { return Ok(who) };
+    let secret = secret.to_str().map_err(|_| ErrorCode::OrderNotFound)?.to_owned();
+    let owner = front.app.checkout.owner_by_secret(order, secret).await.map_err(|error| error::checkout(&error))?;
+    // The same answer as for an order that is not there.
+    Ok(Who(Some(owner.ok_or(ErrorCode::OrderNotFound)?)))
+}
+
 pub(super) async fn pay(
     State(front): State<Front>,
     Path(order): Path<String>,
+    headers: HeaderMap,
     who: Who,
     mut call: Call,
 ) -> Result<Response<Body>, Refusal> {
-    call::id::<OrderId>(&order, ErrorCode::OrderNotFound)?;
+    let id: OrderId = call::id(&order, ErrorCode::OrderNotFound)?;
+    let who = who_of(&front, who, &headers, id).await?;
     let command = Command::Pay(body_of(std::mem::take(&mut call.fields), "order", &order, "")?);
     Ok(answer(run(&front, who, &call, command, "").await?, payment_status))
 }
@@ -94,9 +109,11 @@ struct Listed {
 pub(super) async fn read(
     State(front): State<Front>,
     Path(order): Path<String>,
+    headers: HeaderMap,
     who: Who,
 ) -> Result<Response<Body>, Refusal> {
     let order: OrderId = call::id(&order, ErrorCode::OrderNotFound)?;
+    let who = who_of(&front, who, &headers, order).await?;
     Ok(answer(ask(&front, who, Command::Order(OrderRead { order })).await, |_| StatusCode::OK))
 }
 

@@ -3,7 +3,7 @@
 
 use super::Sim;
 use super::bank::{KeyCheck, NewIntent, Verdict};
-use super::fault::Outage;
+use super::fault::{Mishap, Outage};
 use super::form::Form;
 use super::list::Page;
 use super::method::{Behaviour, behaviour};
@@ -112,7 +112,7 @@ async fn handle(sim: Arc<Sim>, call: Call) -> Response {
         return respond(&busy(), false);
     }
     let response = if call.method == Method::POST {
-        post(&sim, &call).await
+        post(&sim, &call, faults.draw()).await
     } else {
         let reply = get(&sim, &call);
         respond(&reply, false)
@@ -120,7 +120,7 @@ async fn handle(sim: Arc<Sim>, call: Call) -> Response {
     if faults.outage == Outage::Garbage { text(StatusCode::OK, "<html>gateway") } else { response }
 }
 
-async fn post(sim: &Arc<Sim>, call: &Call) -> Response {
+async fn post(sim: &Arc<Sim>, call: &Call, mishap: Mishap) -> Response {
     if let Some(key) = &call.key {
         match sim.bank.claim_key(key, &call.fingerprint) {
             KeyCheck::Fresh => {}
@@ -139,7 +139,19 @@ async fn post(sim: &Arc<Sim>, call: &Call) -> Response {
             }
         }
     }
-    let outcome = run(sim, call).await;
+    let outcome = match mishap {
+        Mishap::None => run(sim, call).await,
+        Mishap::FailBefore => Outcome::Reply(api_error()),
+        Mishap::FailAfter => match run(sim, call).await {
+            // What is not kept was not done either.
+            Outcome::Reply(reply) if !reply.is_stored => Outcome::Reply(reply),
+            _ => Outcome::Reply(api_error()),
+        },
+        Mishap::Silent => match run(sim, call).await {
+            Outcome::Reply(reply) => Outcome::Silence(Some(reply)),
+            silence @ Outcome::Silence(_) => silence,
+        },
+    };
     let kept = match &outcome {
         Outcome::Reply(reply) => Some(reply),
         Outcome::Silence(reply) => reply.as_ref(),

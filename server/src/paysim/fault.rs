@@ -39,6 +39,41 @@ pub(super) struct Switched {
     pub delay: Duration,
     /// One call in a hundred is answered 429 for each unit.
     pub busy_percent: u8,
+    /// Of a hundred changes, answered 500 instead of done; the answer is kept for the key.
+    pub fail_before_percent: u8,
+    /// Of a hundred changes, done and answered 500; the answer is kept for the key.
+    pub fail_after_percent: u8,
+    /// Of a hundred changes, done and never answered.
+    pub silent_percent: u8,
+}
+
+/// What befalls one change.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Mishap {
+    /// Nothing.
+    None,
+    /// 500, and nothing was done.
+    FailBefore,
+    /// 500, though it was done.
+    FailAfter,
+    /// No answer, though it was done.
+    Silent,
+}
+
+impl Switched {
+    /// Draws what befalls one change.
+    pub(super) fn draw(&self) -> Mishap {
+        let drawn = rand::random_range(0..100);
+        let before = self.fail_before_percent;
+        let after = before.saturating_add(self.fail_after_percent);
+        let silent = after.saturating_add(self.silent_percent);
+        match drawn {
+            drawn if drawn < before => Mishap::FailBefore,
+            drawn if drawn < after => Mishap::FailAfter,
+            drawn if drawn < silent => Mishap::Silent,
+            _ => Mishap::None,
+        }
+    }
 }
 
 /// The switches.
@@ -52,7 +87,8 @@ impl Faults {
         *self.0.lock()
     }
 
-    /// Sets what the form names: `outage` = none, fail, hang, garbage; `delay_ms`; `busy_percent`.
+    /// Sets what the form names: `outage` = none, fail, hang, garbage; `delay_ms`; `busy_percent`, `fail_before_percent`,
+    /// `fail_after_percent`, `silent_percent`.
     pub(super) fn set(&self, form: &Form) -> Value {
         let mut switched = self.0.lock();
         match form.get("outage") {
@@ -65,13 +101,22 @@ impl Faults {
         if let Some(delay_ms) = form.get("delay_ms").and_then(|text| text.parse().ok()) {
             switched.delay = Duration::from_millis(delay_ms);
         }
-        if let Some(percent) = form.get("busy_percent").and_then(|text| text.parse::<u8>().ok()) {
-            switched.busy_percent = percent.min(100);
-        }
+        let percent = |name: &str, value: &mut u8| {
+            if let Some(percent) = form.get(name).and_then(|text| text.parse::<u8>().ok()) {
+                *value = percent.min(100);
+            }
+        };
+        percent("busy_percent", &mut switched.busy_percent);
+        percent("fail_before_percent", &mut switched.fail_before_percent);
+        percent("fail_after_percent", &mut switched.fail_after_percent);
+        percent("silent_percent", &mut switched.silent_percent);
         json!({
             "outage": switched.outage.as_str(),
             "delay_ms": switched.delay.as_millis() as u64,
             "busy_percent": switched.busy_percent,
+            "fail_before_percent": switched.fail_before_percent,
+            "fail_after_percent": switched.fail_after_percent,
+            "silent_percent": switched.silent_percent,
         })
     }
 }

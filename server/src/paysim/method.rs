@@ -108,14 +108,15 @@ fn card(name: &str) -> Option<Behaviour> {
     })
 }
 
-/// `250ms`, `5s`, `20m` in milliseconds; at most a day.
+/// `250ms`, `5s`, `20m`, `80h` in milliseconds; at most 30 days.
 fn span_ms(text: &str) -> Option<u64> {
-    const MAX_MS: u64 = 86_400_000;
+    const MAX_MS: u64 = 30 * 86_400_000;
     let digits = text.trim_end_matches(|c: char| c.is_ascii_alphabetic());
     let unit_ms = match &text[digits.len()..] {
         "ms" => 1,
         "s" => 1_000,
         "m" => 60_000,
+        "h" => 3_600_000,
         _ => return None,
     };
     digits.parse::<u64>().ok()?.checked_mul(unit_ms).filter(|&ms| ms <= MAX_MS)
@@ -143,7 +144,7 @@ mod tests {
 
     #[test]
     fn other_names_are_unknown() {
-        for name in ["", "visa", "pm_", "pm_card_", "pm_sim_", "pm_sim_delay_", "pm_sim_delay_5h", "pm_sim_delay_-1s"] {
+        for name in ["", "visa", "pm_", "pm_card_", "pm_sim_", "pm_sim_delay_", "pm_sim_delay_5d", "pm_sim_delay_-1s"] {
             assert_eq!(behaviour(name), None, "{name:?}");
         }
     }

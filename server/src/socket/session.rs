@@ -170,6 +170,11 @@ impl Session {
         self.bearer.as_ref().map(|bearer| bearer.identity)
     }
 
+    /// Whether no command runs or waits and every reply is written.
+    pub(super) const fn is_at_rest(&self) -> bool {
+        self.work.is_none()
+    }
+
     /// Since when `hello` is awaited; `None` once it is answered or being answered.
     pub(super) const fn awaits_hello_since(&self) -> Option<u64> {
         match self.greeting {

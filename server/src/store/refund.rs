@@ -66,6 +66,8 @@ pub struct OpenRefund {
     pub amount_minor: i64,
     /// The key the provider is asked by.
     pub idempotency_key: String,
+    /// Times the provider was asked.
+    pub tries_n: u32,
     /// The provider's name for it, once it took it.
     pub provider_refund: Option<String>,
 }
@@ -101,7 +103,7 @@ pub async fn insert(executor: impl PgExecutor<'_>, new: &NewRefundRow<'_>, now_m
 /// When Postgres cannot answer.
 pub async fn open_of_order(executor: impl PgExecutor<'_>, order: OrderId) -> Result<Vec<OpenRefund>, StoreError> {
     let rows = sqlx::query!(
-        "select refund_id, amount_minor, idempotency_key, provider_refund_id from refunds
+        "select refund_id, amount_minor, idempotency_key, key_n, tries_n, provider_refund_id from refunds
          where order_id = $1 and state in ('due', 'submitted', 'pending') order by refund_id",
         order.uuid()
     )
@@ -112,10 +114,46 @@ pub async fn open_of_order(executor: impl PgExecutor<'_>, order: OrderId) -> Res
         .map(|row| OpenRefund {
             id: row.refund_id,
             amount_minor: row.amount_minor,
-            idempotency_key: row.idempotency_key,
+            idempotency_key: match row.key_n {
+                1 => row.idempotency_key,
+                n => format!("{}:{n}", row.idempotency_key),
+            },
+            tries_n: row.tries_n.cast_unsigned(),
             provider_refund: row.provider_refund_id,
         })
         .collect())
+}
+
+/// The provider is about to be asked for a refund.
+///
+/// # Errors
+/// When Postgres cannot answer.
+pub async fn begin_try(executor: impl PgExecutor<'_>, id: Uuid) -> Result<(), StoreError> {
+    sqlx::query!(
+        "update refunds set tries_n = tries_n + 1, state = 'submitted'
+         where refund_id = $1 and state in ('due', 'submitted')",
+        id
+    )
+    .execute(executor)
+    .await?;
+    Ok(())
+}
+
+/// From now on the provider is asked by another key, unless somebody changed it since the refund was read.
+///
+/// # Errors
+/// When Postgres cannot answer.
+pub async fn change_key(executor: impl PgExecutor<'_>, open: &OpenRefund) -> Result<(), StoreError> {
+    sqlx::query!(
+        "update refunds set key_n = key_n + 1
+         where refund_id = $1 and state in ('due', 'submitted')
+             and idempotency_key || case key_n when 1 then '' else ':' || key_n end = $2",
+        open.id,
+        open.idempotency_key
+    )
+    .execute(executor)
+    .await?;
+    Ok(())
 }
 
 /// Writes what became of an open refund. False: it is final already.

@@ -143,8 +143,8 @@ async fn wrong_tokens_keys_and_bodies_are_told_apart() {
         (token, None, kind, seats(), 400, "bad_field"),
         (token, Some(""), kind, seats(), 400, "bad_field"),
         (token, Some(&"k".repeat(65)), kind, seats(), 400, "bad_field"),
-        (token, key, Some("text/plain"), seats(), 415, "bad_json"),
-        (token, key, None, seats(), 415, "bad_json"),
+        (token, key, Some("text/plain"), seats(), 415, "bad_field"),
+        (token, key, None, seats(), 415, "bad_field"),
         (token, key, kind, "{".to_owned(), 400, "bad_json"),
         (token, key, kind, "[1]".to_owned(), 400, "bad_json"),
         (token, key, kind, "\"text\"".to_owned(), 400, "bad_json"),
@@ -157,6 +157,11 @@ async fn wrong_tokens_keys_and_bodies_are_told_apart() {
     }
     let (_, answer) = raw(&url, token, None, kind, seats()).await;
     assert_eq!(answer["error"]["data"]["path"], "/Idempotency-Key");
+    let twice = reqwest::Client::new().post(&url).bearer_auth(&guest.token).json(&json!({"seats": [1]}));
+    let twice = twice.header("Idempotency-Key", "k").header("Idempotency-Key", "k").send().await.expect("answers");
+    assert_eq!(twice.status().as_u16(), 400, "two keys are two intentions");
+    let (_, answer) = raw(&url, token, key, Some("text/plain"), seats()).await;
+    assert_eq!(answer["error"]["data"]["path"], "/Content-Type");
     let (status, answer) = raw(&url, token, key, Some("application/json; charset=utf-8"), seats()).await;
     assert_eq!(status, 201, "{answer}");
     let response =

@@ -96,3 +96,42 @@ async fn an_order_that_waits_for_its_buyer_is_accepted_with_202() {
     assert_eq!((status, &body["order"]["state"]), (202, &json!("action_required")), "{body}");
     assert!(body["order"]["action"]["type"].is_string(), "{body}");
 }
+
+#[tokio::test]
+async fn the_secret_of_a_pay_url_opens_this_one_order_on_any_device() {
+    let (stage, event) = Stage::with_event(&Draft::default()).await;
+    let node = stage.node().await;
+    let guest = Guest::new(&node.url).await;
+    let mut orders = Vec::new();
+    for seat in [1, 2] {
+        let (hold, total_minor) = hold(&guest, &event, &[seat], &format!("h{seat}")).await;
+        let path = format!("/v1/holds/{hold}/checkout");
+        let method = if seat == 1 { "pm_card_visa" } else { "pm_card_chargeDeclined" };
+        let (_, body) = guest.post(&path, &format!("b{seat}"), purchase(method, total_minor)).await;
+        orders.push(body["order"].clone());
+    }
+    let secret =
+        |order: &Value| order["pay_url"].as_str().expect("a URL").split_once('#').expect("a secret").1.to_owned();
+    let path = |order: &Value| format!("{}/v1/orders/{}", node.url, order["id"].as_str().expect("an id"));
+    let http = reqwest::Client::new();
+    let read = async |order: &Value, secret: &str| {
+        let asked = http.get(path(order)).header("Seatwire-Pay-Secret", secret).send().await.expect("answers");
+        (asked.status().as_u16(), asked.json::<Value>().await.expect("JSON"))
+    };
+    let (status, body) = read(&orders[0], &secret(&orders[0])).await;
+    assert_eq!((status, &body["order"]["state"]), (200, &json!("paid")), "{body}");
+    for wrong in [secret(&orders[0]), String::new(), "x".repeat(28), secret(&orders[1]).to_lowercase()] {
+        let (status, body) = read(&orders[1], &wrong).await;
+        assert_eq!((status, &body["error"]["code"]), (404, &json!("order_not_found")), "{wrong}");
+    }
+    // It reads and pays, and does nothing else.
+    let post = async |end: &str, body: Value| {
+        let call = http.post(format!("{}/{end}", path(&orders[1]))).header("Idempotency-Key", "p");
+        let call = call.header("Seatwire-Pay-Secret", secret(&orders[1])).json(&body);
+        call.send().await.expect("answers").status().as_u16()
+    };
+    assert_eq!(post("cancel", json!({})).await, 401);
+    assert_eq!(post("pay", json!({"payment": {"method": "pm_card_visa"}})).await, 201);
+    let (_, body) = guest.get(&format!("/v1/orders/{}", orders[1]["id"].as_str().expect("an id"))).await;
+    assert_eq!(body["order"]["state"], "paid", "{body}");
+}

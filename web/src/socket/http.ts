@@ -72,6 +72,19 @@ export class Api {
     return this.#asGuest(`/v1/orders/${encodeURIComponent(order)}`);
   }
 
+  /** Any device that holds the secret of an order's `pay_url` reads and pays this one order. */
+  orderBySecret(order: string, secret: string): Promise<Answer<{ order: Order }>> {
+    return this.#call(`/v1/orders/${encodeURIComponent(order)}`, { headers: { "Seatwire-Pay-Secret": secret } });
+  }
+
+  payBySecret(order: string, secret: string, method: string, key: string): Promise<Answer<{ order: Order }>> {
+    return this.#call(`/v1/orders/${encodeURIComponent(order)}/pay`, {
+      method: "POST",
+      headers: { "Seatwire-Pay-Secret": secret, "Idempotency-Key": key },
+      body: JSON.stringify({ payment: { method } }),
+    });
+  }
+
   hold(hold: string): Promise<Answer<HoldReply>> {
     return this.#asGuest(`/v1/holds/${encodeURIComponent(hold)}`);
   }
@@ -97,7 +110,8 @@ export class Api {
         signal: AbortSignal.timeout(REQUEST_TIMEOUT_MS),
       });
       const body = await response.json();
-      if (response.ok) return { ok: true, ...body };
+      // A declined payment is 402, and the order is its answer.
+      if (response.ok || body.order) return { ok: true, ...body };
       return { ok: false, error: body.error ?? OFFLINE };
     } catch {
       return { ok: false, error: OFFLINE };

@@ -7,7 +7,7 @@ import { TicketIcon } from "./icons";
 import { lazy, pageFrame } from "./lazy";
 import { Notices } from "./notices";
 import { NotFound } from "./page";
-import { path, routeOf } from "./router";
+import { path, paySecret, routeOf } from "./router";
 import { LANGUAGES, type Language, lang, setLanguage, t } from "./texts";
 
 const OrderPage = lazy(() => import("./order_page").then((room) => room.OrderPage), pageFrame);
@@ -58,7 +58,7 @@ export function AppView() {
       {route.page === "home" && <HomePage />}
       {route.page === "event" && <EventPage key={route.id} id={route.id} />}
       {route.page === "orders" && <OrdersPage />}
-      {route.page === "order" && <OrderPage key={route.id} id={route.id} />}
+      {route.page === "order" && <OrderPage key={route.id} id={route.id} secret={paySecret(route.id)} />}
       {route.page === "unknown" && <NotFound />}
       <Notices />
     </>

@@ -1,8 +1,9 @@
 //! One order: its payment state told truthfully, what can be done about it, and the tickets once it is paid.
-//! Reached after checkout, by link, or after the bank's page; updates itself by push.
+//! Reached after checkout, by link (on any device, with the link's secret), or after the bank's page; updates itself by push.
 import { useSignal } from "@preact/signals";
 import { useEffect, useRef } from "preact/hooks";
 import { app } from "../app";
+import { newKey } from "../booking/key";
 import type { SeatPlan } from "../proto/layout";
 import { unpackLayout } from "../proto/layout";
 import type { EventDetail, Order, OrderState, Refusal } from "../proto/messages";
@@ -21,14 +22,14 @@ const ASK_AGAIN_MS = 5_000;
 
 const UNSETTLED: OrderState[] = ["payment_pending", "action_required", "payment_unknown", "refund_due"];
 
-export function OrderPage({ id }: { id: string }) {
+export function OrderPage({ id, secret }: { id: string; secret?: string }) {
   const refused = useSignal<Refusal | null>(null);
   const order = app.shop.orders.value.get(id) ?? null;
   const known = useEventFacts(order?.event ?? null);
   usePageTitle(order ? `${t.value.reference} ${order.reference}` : t.value.orderTitle);
 
   const load = async () => {
-    const answer = await app.api.order(id);
+    const answer = await (secret ? app.api.orderBySecret(id, secret) : app.api.order(id));
     refused.value = answer.ok ? null : answer.error;
     if (answer.ok) app.shop.putOrder(answer.order);
   };
@@ -59,8 +60,8 @@ export function OrderPage({ id }: { id: string }) {
   }
   return (
     <main id="content" class="narrow order" tabIndex={-1}>
-      <StateCard order={order} />
-      {order.state === "payment_declined" && <PayAgain order={order} />}
+      <StateCard order={order} mayCancel={!secret} />
+      {order.state === "payment_declined" && <PayAgain order={order} secret={secret} />}
       {known.detail && <EventCard detail={known.detail} />}
       {order.tickets?.length ? <Tickets order={order} plan={known.plan} detail={known.detail} /> : null}
       <section class="box">
@@ -110,7 +111,7 @@ const LOOK: Record<OrderState, { tone: "good" | "wait" | "bad" | "calm"; icon: t
   refunded: { tone: "calm", icon: CheckIcon },
 };
 
-function StateCard({ order }: { order: Order }) {
+function StateCard({ order, mayCancel }: { order: Order; mayCancel: boolean }) {
   const { tone, icon: StateIcon } = LOOK[order.state];
   const heading = useRef<HTMLHeadingElement>(null);
   useEffect(() => heading.current?.focus({ preventScroll: true }), [order.state]);
@@ -137,7 +138,9 @@ function StateCard({ order }: { order: Order }) {
           {t.value.confirmAtBank}
         </a>
       )}
-      {(order.state === "action_required" || order.state === "payment_declined") && <Cancel order={order} />}
+      {mayCancel && (order.state === "action_required" || order.state === "payment_declined") && (
+        <Cancel order={order} />
+      )}
     </section>
   );
 }
@@ -171,7 +174,7 @@ function Cancel({ order }: { order: Order }) {
   );
 }
 
-function PayAgain({ order }: { order: Order }) {
+function PayAgain({ order, secret }: { order: Order; secret?: string }) {
   const method = useSignal(FIRST_METHOD);
   const busy = useSignal(false);
   const refusal = useSignal("");
@@ -180,8 +183,11 @@ function PayAgain({ order }: { order: Order }) {
     if (busy.value) return;
     busy.value = true;
     refusal.value = "";
-    const answer = await app.shop.pay(order.id, method.value);
+    const answer = await (secret
+      ? app.api.payBySecret(order.id, secret, method.value, newKey())
+      : app.shop.pay(order.id, method.value));
     busy.value = false;
+    if (answer.ok) app.shop.putOrder(answer.order);
     if (!answer.ok) refusal.value = errorText(answer.error.code);
   };
   return (

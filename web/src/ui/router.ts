@@ -21,6 +21,19 @@ export function routeOf(pathname: string): Route {
   return { page: "unknown" };
 }
 
+/** The secret of an order's `pay_url` on a device that came by it: from the address, or, back from the bank, remembered. */
+export function paySecret(order: string): string | undefined {
+  const item = `seatwire.pay.${order}`;
+  const given = location.pathname.startsWith("/pay/") ? location.hash.slice(1) : "";
+  try {
+    if (given) sessionStorage.setItem(item, given);
+    return given || (sessionStorage.getItem(item) ?? undefined);
+  } catch {
+    // Storage is refused in some private modes: the address has to do.
+    return given || undefined;
+  }
+}
+
 export function go(to: string, replace = false): void {
   if (replace) history.replaceState(null, "", to);
   else history.pushState(null, "", to);

@@ -8,6 +8,7 @@ use super::{
 use crate::config::Secret;
 use reqwest::{Client, Method, StatusCode};
 use serde::Deserialize;
+use std::collections::HashMap;
 use std::time::{Duration, Instant};
 
 /// Longest wait for a connection: a provider that does not take connections is told apart from one that works.
@@ -20,6 +21,8 @@ const MAX_BACKOFF: Duration = Duration::from_secs(4);
 const MAX_ANSWER_BYTES: usize = 1 << 20;
 /// Idle connections kept to the provider.
 const MAX_IDLE_CONNECTIONS: usize = 64;
+/// Refunds of one intent on a page: the most the API shows, far more than an order has.
+const MAX_REFUNDS: u32 = 100;
 
 /// The provider could not be set up.
 #[derive(Debug, thiserror::Error)]
@@ -117,6 +120,19 @@ struct RawRefund {
     id: String,
     status: String,
     failure_reason: Option<String>,
+    #[serde(default)]
+    metadata: HashMap<String, String>,
+}
+
+#[derive(Deserialize)]
+struct RawCharge {
+    amount_refunded: i64,
+}
+
+#[derive(Deserialize)]
+struct RawPage<T> {
+    data: Vec<T>,
+    has_more: bool,
 }
 
 impl TryFrom<RawIntent> for Intent {
@@ -211,7 +227,11 @@ impl Provider {
     /// # Errors
     /// `Refused` when it cannot be given back.
     pub async fn refund(&self, new: &NewRefund<'_>) -> Result<RefundAnswer, ProviderError> {
-        let form = [("payment_intent", new.intent.to_owned()), ("amount", new.amount_minor.to_string())];
+        let form = [
+            ("payment_intent", new.intent.to_owned()),
+            ("amount", new.amount_minor.to_string()),
+            ("metadata[refund]", new.name.to_owned()),
+        ];
         self.post::<RawRefund>("/v1/refunds", Some(new.key), &form).await?.try_into()
     }
 
@@ -221,6 +241,30 @@ impl Provider {
     /// Any but success says nothing of the refund.
     pub async fn refund_by_id(&self, id: &str) -> Result<RefundAnswer, ProviderError> {
         self.call::<RawRefund>(Method::GET, &format!("/v1/refunds/{id}"), None, &[]).await?.try_into()
+    }
+
+    /// The refund of an intent that carries our name, if the provider has it.
+    ///
+    /// # Errors
+    /// Any but success says nothing of the refund.
+    pub async fn refund_by_name(&self, intent: &str, name: &str) -> Result<Option<RefundAnswer>, ProviderError> {
+        let path = format!("/v1/refunds?payment_intent={intent}&limit={MAX_REFUNDS}");
+        let page: RawPage<RawRefund> = self.call(Method::GET, &path, None, &[]).await?;
+        let found = page.data.into_iter().find(|refund| refund.metadata.get("refund").is_some_and(|text| text == name));
+        match found {
+            Some(refund) => refund.try_into().map(Some),
+            None if page.has_more => Err(ProviderError::Unknown("more refunds than one page shows".into())),
+            None => Ok(None),
+        }
+    }
+
+    /// How much of a charge went back, whoever asked for it, in minor units.
+    ///
+    /// # Errors
+    /// Any but success says nothing of the charge.
+    pub async fn given_back_minor(&self, charge: &str) -> Result<i64, ProviderError> {
+        let charge: RawCharge = self.call(Method::GET, &format!("/v1/charges/{charge}"), None, &[]).await?;
+        Ok(charge.amount_refunded)
     }
 
     /// Events that came after this one; without one, the newest.
@@ -283,6 +327,7 @@ impl Provider {
             Err(error) => return Err(ProviderError::Unknown(error.to_string())),
         };
         let status = response.status();
+        let is_replayed = response.headers().get("idempotent-replayed").is_some_and(|value| value == "true");
         if response.content_length().is_some_and(|length| length > MAX_ANSWER_BYTES as u64) {
             return Err(ProviderError::Unknown("the answer is too large".into()));
         }
@@ -291,7 +336,10 @@ impl Provider {
             return serde_json::from_slice(&body)
                 .map_err(|error| ProviderError::Unknown(format!("bad answer: {error}")));
         }
-        Err(read_error(status, &body))
+        Err(match read_error(status, &body) {
+            ProviderError::Unknown(why) if is_replayed => ProviderError::Remembered(why),
+            error => error,
+        })
     }
 }
 

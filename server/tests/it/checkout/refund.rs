@@ -139,3 +139,44 @@ async fn nothing_paid_is_given_up_without_the_provider() {
     assert_eq!(till.order(buyer, &order["id"]).await["state"], "refunded");
     till.until_seat(1, 0).await;
 }
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_refund_whose_answer_was_lost_is_looked_for_before_it_is_asked_for_again() {
+    for (fault, made_at_once) in [("fail_after_percent", 1), ("fail_before_percent", 0), ("silent_percent", 1)] {
+        let till = Till::open().await;
+        let (buyer, hold) = till.buyer_with(&[1]).await;
+        let order = till.bought(buyer, &hold, "pm_card_visa").await;
+        till.faults(&[(fault, "100")]).await;
+        till.refund(&order["id"], RefundWhat::Amount(1_000)).await.expect("refundable");
+        crate::support::eventually("the provider to be asked", || async {
+            let id: seatwire_proto::id::OrderId = order["id"].as_str().expect("an id").parse().expect("an id");
+            let open = seatwire::store::refund::open_of_order(till.app.store.pool(), id).await.expect("reads");
+            (open.is_empty() || open[0].tries_n > 0).then_some(())
+        })
+        .await;
+        // The key remembers a failure: without looking first, or with this key alone, it would never end.
+        tokio::time::sleep(std::time::Duration::from_millis(600)).await;
+        assert_eq!(till.ledger().await["refunds"].as_array().map(Vec::len), Some(made_at_once), "{fault}");
+        till.faults(&[(fault, "0")]).await;
+        till.until(buyer, &order["id"], "partially_refunded").await;
+        assert_eq!(till.money(&order["id"]).await, (vec![4750], 1_000), "{fault}");
+        assert_eq!(till.ledger().await["refunds"].as_array().map(Vec::len), Some(1), "{fault}");
+        till.check_books().await;
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn money_given_back_on_the_providers_pages_meanwhile_is_not_given_back_twice() {
+    let till = Till::open_with(&Default::default(), &[("SEATWIRE_POLL_PROVIDER_MS", "3600000")]).await;
+    let (buyer, hold) = till.buyer_with(&[1]).await;
+    let order = till.bought(buyer, &hold, "pm_card_visa").await;
+    let intent = till.ledger().await["intents"][0]["id"].as_str().expect("an id").to_owned();
+    // Nobody tells: the refused refund is how it is found out.
+    let call = reqwest::Client::new().post(format!("{}/v1/refunds", till.payment_url)).bearer_auth("sk_test_it");
+    assert_eq!(call.form(&[("payment_intent", intent)]).send().await.expect("answers").status(), 200);
+    till.refund(&order["id"], RefundWhat::All).await.expect("refundable");
+    let refunded = till.until(buyer, &order["id"], "refunded").await;
+    assert_eq!(refunded["refunded_minor"], 4750);
+    assert_eq!(till.money(&order["id"]).await, (vec![4750], 4750));
+    till.check_books().await;
+}

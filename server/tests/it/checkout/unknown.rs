@@ -1,8 +1,12 @@
 //! Answers that are lost, late or contradicted: nothing is guessed, and every charge ends as tickets or goes back.
 
 use super::code;
-use super::till::Till;
+use super::till::{Till, checkout_of};
+use crate::support::eventually;
+use crate::support::stage::{Draft, Stage};
 use seatwire::checkout::order::OrderState;
+use seatwire::clock::Clock;
+use seatwire::shutdown::Shutdown;
 use serde_json::json;
 
 #[tokio::test(flavor = "multi_thread")]
@@ -117,4 +121,77 @@ async fn a_provider_that_is_away_charges_nobody_and_the_seats_stay() {
     till.faults(&[("outage", "none")]).await;
     till.until(buyer, &order["id"], "paid").await;
     till.check_books().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_failure_the_provider_remembers_does_not_stop_the_next_try() {
+    let till = Till::open().await;
+    till.faults(&[("fail_before_percent", "100")]).await;
+    let (buyer, hold) = till.buyer_with(&[1]).await;
+    let order = till.bought(buyer, &hold, "pm_card_visa").await;
+    assert_eq!(order["decline"]["reason"], "provider_unavailable");
+    till.faults(&[("fail_before_percent", "0")]).await;
+    let pay = json!({"order": order["id"], "payment": {"method": "pm_card_visa"}});
+    let paid = till.call(buyer, "pay", pay).await;
+    assert_eq!(paid["order"]["state"], "paid", "{paid}");
+    assert_eq!(till.money(&order["id"]).await, (vec![4750], 0));
+    till.check_books().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn after_three_days_without_a_word_a_person_looks_and_a_webhook_still_settles_it() {
+    let till = Till::open_with(&Default::default(), &[("SEATWIRE_WEBHOOK_SECRETS", "whsec_new")]).await;
+    let (buyer, hold) = till.buyer_with(&[1]).await;
+    let order = till.bought(buyer, &hold, "pm_sim_late_success_100h").await;
+    till.until_seat(1, 0).await;
+    let open = async || till.app.checkout.open_payments(None, 100).await.expect("reads");
+    eventually("the order to be on the list", || async {
+        till.clock.advance_ms(600_000);
+        tokio::time::sleep(std::time::Duration::from_millis(5)).await;
+        open().await.first().is_some_and(|open| open.concern.as_deref() == Some("no_word")).then_some(())
+    })
+    .await;
+    assert_eq!(open().await[0].next_look_ms, None);
+    let mine = till.app.checkout.open_orders(buyer.0).await.expect("reads");
+    assert_eq!(mine.len(), 1, "its buyer still sees it");
+    assert_eq!(till.order(buyer, &order["id"]).await["state"], "payment_unknown");
+    till.clock.advance_ms(40 * 3_600_000);
+    let succeeded = eventually("the provider to charge", || async {
+        till.events().await.into_iter().find(|event| event["type"] == "payment_intent.succeeded")
+    })
+    .await;
+    till.tell("whsec_new", &succeeded).await;
+    till.until(buyer, &order["id"], "paid").await;
+    assert_eq!(open().await, []);
+    till.check_books().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_node_that_is_told_to_stop_answers_the_checkouts_that_run() {
+    use crate::support::client::Client;
+    let (stage, event) = Stage::with_event(&Draft::default()).await;
+    let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.expect("a port");
+    let sim = seatwire::paysim::start(listener, Default::default(), Clock::system(), Shutdown::new()).await;
+    let payment_url = sim.expect("starts").url();
+    let node = stage.node_with(&[("SEATWIRE_PAYMENT_URL", payment_url.as_str())]).await;
+    let (mut buyer, _) = Client::guest(&node.url).await;
+    let (mut viewer, _) = Client::guest(&node.url).await;
+    let reply = buyer.call("hold", json!({"key": "h", "event": event, "seats": [1]})).await;
+    let mut fields = checkout_of(&reply["hold"], "pm_sim_delay_2s");
+    fields["key"] = "c".into();
+    let id = buyer.command("checkout", fields).await;
+    // It runs once the provider has heard of it.
+    let http = reqwest::Client::new();
+    eventually("the provider to know the order", || async {
+        let ledger = http.get(format!("{payment_url}/_sim/ledger")).send().await.expect("answers");
+        let ledger: serde_json::Value = ledger.json().await.expect("JSON");
+        ledger["intents"].as_array().is_some_and(|intents| !intents.is_empty()).then_some(())
+    })
+    .await;
+    node.signal("TERM");
+    assert_eq!(viewer.closed().await.0, 4001, "who waits for nothing goes at once");
+    let reply = buyer.reply(id).await;
+    assert_eq!(reply["order"]["state"], "paid", "{reply}");
+    assert_eq!(buyer.closed().await, (4001, "drain".into()));
+    assert_eq!(node.ended().await, Some(0));
 }

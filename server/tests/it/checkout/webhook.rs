@@ -17,14 +17,14 @@ fn sign(secret: &str, at_s: u64, body: &str) -> String {
 
 impl Till {
     /// Brings a webhook to the door.
-    async fn tell(&self, secret: &str, event: &Value) -> Received {
+    pub(super) async fn tell(&self, secret: &str, event: &Value) -> Received {
         let (body, at_s) = (event.to_string(), self.clock.now_ms() / 1_000);
         let received = self.app.checkout.receive_webhook(sign(secret, at_s, &body), body.into());
         received.await.expect("the store answers")
     }
 
     /// The provider's own events, oldest first.
-    async fn events(&self) -> Vec<Value> {
+    pub(super) async fn events(&self) -> Vec<Value> {
         let url = format!("{}/v1/events?limit=100", self.payment_url);
         let list = reqwest::Client::new().get(url).bearer_auth("sk_test_it").send().await.expect("answers");
         let list: Value = list.json().await.expect("JSON");
