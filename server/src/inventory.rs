@@ -7,7 +7,9 @@ mod call;
 mod change;
 mod expiry;
 pub mod feed_message;
+mod fill;
 mod hold;
+mod journal;
 pub mod key;
 mod life;
 mod map;
@@ -21,10 +23,12 @@ use crate::config::InventoryConfig;
 use crate::metrics::Metrics;
 use crate::store::{Store, StoreError};
 pub use feed_message::FeedMessage;
+pub use journal::{Changes, Copied, CopyCursor, StreamPosition};
 use life::Lives;
+use parking_lot::Mutex;
 use script::Scripts;
 use seatwire_proto::client::{AreaQuantity, IdempotencyKey, Position};
-use seatwire_proto::id::{HoldId, IdentityId, OrderId};
+use seatwire_proto::id::{EventId, HoldId, IdentityId, OrderId};
 use seatwire_proto::seat::{AreaIndex, SeatIndex};
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
@@ -263,6 +267,17 @@ pub struct Swept {
     pub open_holds: u32,
 }
 
+/// What a rebuild made of the baskets of the life before.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Restored {
+    /// Which event.
+    pub event: EventId,
+    /// Holds that go on, maybe with fewer places.
+    pub holds: Vec<(IdentityId, HoldId)>,
+    /// Holds of which nothing could be given back, as they were.
+    pub revoked: Vec<HoldRecord>,
+}
+
 #[derive(Debug)]
 struct Inner {
     scripts: Scripts,
@@ -271,6 +286,8 @@ struct Inner {
     metrics: Arc<Metrics>,
     /// Events opened or rebuilt at once: each takes two connections to Postgres, and checkouts need theirs.
     openings: Semaphore,
+    /// Baskets that rebuilds of this node gave back, until their owners are told; one entry a rebuild.
+    restored: Mutex<Vec<Restored>>,
 }
 
 /// Events opened or rebuilt at once; further ones wait.
@@ -298,6 +315,7 @@ impl Inventory {
             store,
             metrics,
             openings: Semaphore::new(MAX_OPENINGS),
+            restored: Mutex::default(),
         })))
     }
 
@@ -434,6 +452,33 @@ impl Inventory {
         seq: u64,
     ) -> Result<Option<Vec<FeedMessage>>, InventoryError> {
         map::changes_since(&self.0, event, epoch, seq).await
+    }
+
+    /// What the journal must still learn of this life, from a position in its stream on.
+    ///
+    /// # Errors
+    /// When Redis does not answer.
+    pub async fn journal_changes(
+        &self,
+        event: &Arc<EventFacts>,
+        epoch: u32,
+        from: StreamPosition,
+    ) -> Result<Changes, InventoryError> {
+        journal::changes(&self.0, event, epoch, from).await
+    }
+
+    /// Some records of the event's life, for a journal that is not whole; from `cursor` on.
+    ///
+    /// # Errors
+    /// When Redis does not answer.
+    pub async fn journal_copy(&self, event: &Arc<EventFacts>, cursor: &CopyCursor) -> Result<Copied, InventoryError> {
+        journal::copy(&self.0, event, cursor).await
+    }
+
+    /// Baskets that rebuilds of this node gave back or could not, each named once: their owners are to be told.
+    #[must_use]
+    pub fn take_restored(&self) -> Vec<Restored> {
+        std::mem::take(&mut self.0.restored.lock())
     }
 
     /// Ends holds of the event whose time has come.

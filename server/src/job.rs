@@ -3,9 +3,11 @@
 
 mod apply_webhooks;
 mod expire_holds;
+mod journal_holds;
 mod poll_provider;
 mod reconcile_payments;
 mod relay_outbox;
+mod tell_restored;
 
 use crate::app::App;
 use crate::shutdown::Phase;
@@ -37,6 +39,8 @@ pub async fn run(app: Arc<App>) {
         every(&app, "expire_holds", sweep, || expire_holds::run(&app)),
         nudged(&app, "apply_webhooks", INBOX_PAUSE, &inbox_nudge, || apply_webhooks::run(&app)),
         every(&app, "poll_provider", app.config.checkout.poll_interval, || poll_provider::run(&app)),
+        journal_holds::run(&app),
+        tell_restored::run(&app),
         nudged(&app, "relay_outbox", RELAY_PAUSE, &relay_nudge, || relay_outbox::run(&app)),
         nudged(&app, "reconcile_payments", reconcile, &check_nudge, || reconcile_payments::run(&app)),
     );

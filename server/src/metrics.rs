@@ -65,6 +65,10 @@ pub struct Metrics {
     pub live_events: Gauge,
     /// Rebuilds of an event's inventory.
     pub rebuilds: Counter,
+    /// Records of identities written to the journal of holds.
+    pub journal_records: Counter,
+    /// Times a journal was copied whole because its stream went on without it.
+    pub journal_copies: Counter,
     /// Orders by state reached.
     pub orders: Family<OrderLabels, Counter>,
     /// Payments whose outcome is not known.
@@ -119,6 +123,8 @@ impl Metrics {
             resnapshots: Counter::default(),
             live_events: Gauge::default(),
             rebuilds: Counter::default(),
+            journal_records: Counter::default(),
+            journal_copies: Counter::default(),
             orders: Family::default(),
             payments_unknown: Gauge::default(),
             outbox_waiting: Gauge::default(),
@@ -153,6 +159,8 @@ impl Metrics {
         r.register("resnapshots", "Slow viewers caught up with a snapshot", metrics.resnapshots.clone());
         r.register("live_events", "Events live on this node", metrics.live_events.clone());
         r.register("rebuilds", "Rebuilds of an event's inventory", metrics.rebuilds.clone());
+        r.register("journal_records", "Records written to the journal of holds", metrics.journal_records.clone());
+        r.register("journal_copies", "Journals of an event copied whole", metrics.journal_copies.clone());
         r.register("orders", "Orders by state reached", metrics.orders.clone());
         r.register("payments_unknown", "Payments whose outcome is not known", metrics.payments_unknown.clone());
         r.register("outbox_waiting", "Outbox rows waiting", metrics.outbox_waiting.clone());

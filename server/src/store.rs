@@ -6,6 +6,7 @@ pub mod constraint;
 pub mod epoch;
 pub mod event;
 pub mod event_life;
+pub mod hold_journal;
 pub mod identity_use;
 pub mod layout;
 pub mod order;

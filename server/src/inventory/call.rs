@@ -83,7 +83,7 @@ pub(super) async fn call(
 }
 
 /// The same with further arguments behind the body.
-async fn call_with(
+pub(super) async fn call_with(
     inner: &Arc<Inner>,
     verb: Verb,
     head: &Head<'_>,
@@ -112,7 +112,7 @@ async fn call_with(
                 Word::Late => {}
                 _ => {
                     life.saw(epoch, reply.seq);
-                    if verb != Verb::Expire {
+                    if !matches!(verb, Verb::Expire | Verb::Changes | Verb::Records) {
                         life.may_have_holds.store(true, Ordering::Relaxed);
                     }
                     return Ok((epoch, reply));

@@ -40,6 +40,8 @@ pub(super) enum Verb {
     Expire,
     ReadMap,
     HoldRead,
+    Changes,
+    Records,
     Begin,
     Open,
 }
@@ -66,7 +68,7 @@ const TAIL: &str = include_str!("lua/tail.lua");
 const RETURN_DONE: &str = include_str!("lua/return_done.lua");
 
 impl Verb {
-    const ALL: [Verb; 13] = [
+    const ALL: [Verb; 15] = [
         Verb::Hold,
         Verb::HoldArea,
         Verb::Extend,
@@ -78,6 +80,8 @@ impl Verb {
         Verb::Expire,
         Verb::ReadMap,
         Verb::HoldRead,
+        Verb::Changes,
+        Verb::Records,
         Verb::Begin,
         Verb::Open,
     ];
@@ -185,6 +189,8 @@ impl Verb {
             ),
             Verb::ReadMap => (true, &[HEAD, include_str!("lua/read_map.lua")]),
             Verb::HoldRead => (true, &[HEAD, include_str!("lua/hold_read.lua")]),
+            Verb::Changes => (true, &[HEAD, include_str!("lua/changes.lua")]),
+            Verb::Records => (true, &[HEAD, include_str!("lua/records.lua")]),
             Verb::Begin => (true, &[include_str!("lua/begin.lua")]),
             Verb::Open => (false, &[include_str!("lua/open.lua")]),
         }
@@ -230,6 +236,14 @@ impl Reply {
         self.rest.get(n).and_then(Value::as_bytes).unwrap_or_default()
     }
 
+    /// The list behind the three first with this number.
+    pub(super) fn list(&self, n: usize) -> &[Value] {
+        match self.rest.get(n) {
+            Some(Value::Array(values)) => values,
+            _ => &[],
+        }
+    }
+
     pub(super) fn int(&self, n: usize) -> i64 {
         self.rest.get(n).and_then(Value::as_i64).unwrap_or_default()
     }
@@ -246,6 +260,7 @@ pub(super) enum Word {
     Done,
     Swept,
     Map,
+    Read,
     Begun,
     Opened,
     Overtaken,
@@ -449,6 +464,7 @@ fn read_reply(value: Value) -> Result<Reply, InventoryError> {
         b"done" => Word::Done,
         b"swept" => Word::Swept,
         b"map" => Word::Map,
+        b"read" => Word::Read,
         b"begun" => Word::Begun,
         b"opened" => Word::Opened,
         b"overtaken" => Word::Overtaken,

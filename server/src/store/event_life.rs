@@ -2,7 +2,7 @@
 //! transaction, and every node compares before it trusts what Redis says.
 
 use super::StoreError;
-use seatwire_proto::id::{EventId, IdentityId, OrderId};
+use seatwire_proto::id::{EventId, HoldId, IdentityId, OrderId};
 use sqlx::{PgConnection, PgExecutor};
 
 /// Keeps rebuilds of one event apart; apart also from the checkout's lock, because it is held while that one is taken.
@@ -47,6 +47,12 @@ pub struct LivingOrder {
     pub order: OrderId,
     /// Whose.
     pub identity: IdentityId,
+    /// The hold it was made of.
+    pub hold: HoldId,
+    /// Its seats and places.
+    pub seats_n: u32,
+    /// Until when its hold is locked, unless that is renewed.
+    pub lock_until_ms: u64,
     /// Whether it is paid; otherwise its seats are reserved.
     pub is_sold: bool,
 }
@@ -57,7 +63,7 @@ pub struct LivingOrder {
 /// When Postgres cannot answer.
 pub async fn living_orders(executor: impl PgExecutor<'_>, event: EventId) -> Result<Vec<LivingOrder>, StoreError> {
     let rows = sqlx::query!(
-        r#"select order_id, identity_id,
+        r#"select order_id, identity_id, hold_id, seats_n, lock_until_ms,
              state in ('paid', 'fulfilled', 'refund_due', 'refund_submitted', 'refund_pending', 'refund_failed',
                        'partially_refunded', 'refunded', 'disputed') as "is_sold!"
            from orders where event_id = $1 and state not in ('released_unresolved', 'late_success', 'cancelled')"#,
@@ -70,7 +76,31 @@ pub async fn living_orders(executor: impl PgExecutor<'_>, event: EventId) -> Res
         .map(|row| LivingOrder {
             order: OrderId::from_uuid(row.order_id),
             identity: IdentityId::from_uuid(row.identity_id),
+            hold: HoldId::from_uuid(row.hold_id),
+            seats_n: row.seats_n.cast_unsigned(),
+            lock_until_ms: row.lock_until_ms.cast_unsigned(),
             is_sold: row.is_sold,
         })
         .collect())
+}
+
+/// Those of these orders that have given back whatever they had.
+///
+/// # Errors
+/// When Postgres cannot answer.
+pub async fn orders_over(
+    executor: impl PgExecutor<'_>,
+    event: EventId,
+    orders: &[OrderId],
+) -> Result<Vec<OrderId>, StoreError> {
+    let orders: Vec<uuid::Uuid> = orders.iter().map(|order| order.uuid()).collect();
+    let over = sqlx::query_scalar!(
+        "select order_id from orders where event_id = $1 and order_id = any($2)
+           and state in ('released_unresolved', 'late_success', 'cancelled')",
+        event.uuid(),
+        &orders
+    )
+    .fetch_all(executor)
+    .await?;
+    Ok(over.into_iter().map(OrderId::from_uuid).collect())
 }

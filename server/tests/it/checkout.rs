@@ -3,7 +3,7 @@
 mod crash;
 mod outage;
 mod refund;
-mod till;
+pub(crate) mod till;
 mod unknown;
 mod webhook;
 

@@ -5,6 +5,7 @@ mod support;
 mod catalogue;
 mod checkout;
 mod embedded;
+mod fault;
 mod http_command;
 mod http_order;
 mod http_read;

@@ -1,6 +1,7 @@
 -- open: the last step of a rebuild. The meta makes the new life usable; a rebuild that was overtaken stays closed.
 -- KEYS[1]  the new life's meta, KEYS[2] the event's newest epoch.
--- ARGV     epoch, meta bytes (time and cursors are set here).
+-- ARGV     epoch, meta bytes (time and cursors are set here), the clock when the values were made: what was over then
+--          stands in the list behind it.
 -- Publishes an empty change with seq 0, so that every node hears of the new life.
 -- Returns  {'opened' or 'overtaken', Redis' clock in ms}.
 local clock = redis.call('TIME')
@@ -9,10 +10,11 @@ local newest = tonumber(redis.call('GET', KEYS[2]) or '0')
 if newest > tonumber(ARGV[1]) then return { 'overtaken', raw } end
 local pack, floor = struct.pack, math.floor
 local tick = floor(raw / 250)
+local made = math.min(tick, floor(tonumber(ARGV[3]) / 250))
 redis.call('SET', KEYS[1], ARGV[2])
 -- High-water mark, then the cursors: ended, forgotten, told a minute before, told a moment before.
 redis.call('SETRANGE', KEYS[1], 31, pack('<I8', raw))
-redis.call('SETRANGE', KEYS[1], 59, pack('<I8I4I8I4I8I4I8I4', tick, 0, floor(raw / 60000) - 2, 0,
+redis.call('SETRANGE', KEYS[1], 59, pack('<I8I4I8I4I8I4I8I4', made, 0, floor(raw / 60000) - 2, 0,
   tick + 240, 0, tick + 60, 0))
 redis.call('PUBLISH', string.sub(KEYS[1], 1, 33) .. 'feed', pack('<I4I8I8I2I2', tonumber(ARGV[1]), 0, raw, 0, 0))
 return { 'opened', raw }

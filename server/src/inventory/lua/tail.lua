@@ -21,6 +21,10 @@ if remembers or record_changes then
           else
             local settled = settle_answers('\1' .. sub(answers, at, last), hold)
             call('HSET', base .. 'r' .. floor(now / ANSWER_BUCKET_MS), me .. answer_key, answer_print .. sub(settled, 24))
+            -- For the journal: identity and key, when it was given, fingerprint, answer.
+            others = others or {}
+            others[#others + 1], others[#others + 2] = me .. answer_key, pack('<I4', given_then) .. answer_print
+              .. sub(settled, 24)
             spilled = 1
           end
         end

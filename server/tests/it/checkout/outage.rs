@@ -12,7 +12,7 @@ use tokio::net::{TcpListener, UnixStream};
 use tokio::sync::Notify;
 
 /// A line to Postgres that can be cut.
-pub(super) struct Line {
+pub(crate) struct Line {
     pub(super) url: String,
     is_cut: Arc<AtomicBool>,
     cut: Arc<Notify>,

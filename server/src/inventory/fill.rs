@@ -1,0 +1,328 @@
+//! What a new life of an event begins with: the truth of Postgres, then the journal on top of it as far as it does not
+//! contradict it. Pure: `rebuild` reads the truth and writes what comes out of here.
+
+use super::key::Life;
+use super::record::{BLOCKED, HELD_BY, IdentityRecord, Meta, RESERVED_BY, SLOT_BYTES, SOLD_TO, StoredHold};
+use super::{HoldLine, InventoryError, Place, Restored};
+use crate::catalogue::EventFacts;
+use crate::store::area_stock::AreaStock;
+use crate::store::event_life::LivingOrder;
+use crate::store::hold_journal::{JournalAnswer, WrittenRecord};
+use crate::store::taken_seat::{Taken, TakenSeat};
+use fred::types::{Key, Value};
+use seatwire_proto::id::{HoldId, IdentityId, OrderId};
+use seatwire_proto::seat::SeatIndex;
+use std::collections::{BTreeMap, HashMap, HashSet};
+
+/// Width of a list of holds that end together (`BUCKET_MS` of the scripts).
+pub(super) const BUCKET_MS: u64 = 250;
+/// How long answers and endings are kept (`KEEP_MS`), and the width of a bucket of older answers.
+pub(super) const KEEP_MS: u64 = 600_000;
+const ANSWER_BUCKET_MS: u64 = 300_000;
+const MINUTE_MS: u64 = 60_000;
+/// Status of a slot: the hold ends by itself; it is locked.
+const OPEN: u8 = 1;
+const LOCKED: u8 = 2;
+
+/// What Postgres knows of an event's places, as one moment.
+#[derive(Debug)]
+pub(super) struct Truth {
+    pub(super) taken: Vec<TakenSeat>,
+    pub(super) areas: Vec<AreaStock>,
+    pub(super) uses: Vec<(IdentityId, u32)>,
+    pub(super) orders: Vec<LivingOrder>,
+    /// Of the orders that locks of the journal name: those that have given everything back.
+    pub(super) over: HashSet<OrderId>,
+    /// The journal, the newest change first.
+    pub(super) records: Vec<WrittenRecord>,
+    pub(super) answers: Vec<JournalAnswer>,
+}
+
+/// A new life's values, ready to be written.
+#[derive(Debug)]
+pub(super) struct Filled {
+    pub(super) meta: Vec<u8>,
+    /// Plain values by the names of their keys.
+    pub(super) values: Vec<(String, Vec<u8>)>,
+    pub(super) identities: Vec<(Key, Value)>,
+    pub(super) orders: Vec<(Key, Value)>,
+    /// Name of the key and fields of the older answers.
+    pub(super) answers: (String, Vec<(Key, Value)>),
+    pub(super) restored: Restored,
+}
+
+/// The places of an event while they are given out.
+struct Places {
+    owners: Vec<u32>,
+    kept_back: Vec<u8>,
+    remaining: Vec<u32>,
+}
+
+/// Gives each identity its number as it is met.
+#[derive(Debug, Default)]
+struct Numbers {
+    numbers: HashMap<IdentityId, u32>,
+    in_order: Vec<IdentityId>,
+}
+
+impl Numbers {
+    fn of(&mut self, identity: IdentityId) -> u32 {
+        *self.numbers.entry(identity).or_insert_with(|| {
+            self.in_order.push(identity);
+            self.in_order.len() as u32
+        })
+    }
+}
+
+impl Places {
+    fn new(event: &EventFacts, truth: &Truth, numbers: &mut Numbers) -> Result<Self, InventoryError> {
+        let seat_count = event.seat_count() as usize;
+        let mut owners = vec![0u32; seat_count];
+        let mut kept_back = Vec::new();
+        for seat in event.blocked.iter() {
+            if let Some(owner) = owners.get_mut(seat as usize) {
+                *owner = BLOCKED;
+                kept_back.resize(seat_count, 0);
+                kept_back[seat as usize] = 1;
+            }
+        }
+        for taken in &truth.taken {
+            let kind = match taken.taken {
+                Taken::Sold => SOLD_TO,
+                Taken::Reserved => RESERVED_BY,
+            };
+            let owner = owners.get_mut(taken.seat.position()).ok_or_else(|| {
+                InventoryError::Malformed(format!("{} of {} is taken but not in the layout", taken.seat, event.id))
+            })?;
+            *owner = kind | numbers.of(taken.identity);
+        }
+        let mut remaining: Vec<u32> = event.areas.iter().map(|area| area.capacity).collect();
+        for stock in &truth.areas {
+            if let Some(left) = remaining.get_mut(stock.area.position()) {
+                *left = left.saturating_sub(stock.reserved + stock.sold);
+            }
+        }
+        Ok(Self { owners, kept_back, remaining })
+    }
+
+    /// Gives a line of a hold back to its identity; false when somebody else has it meanwhile.
+    fn give(&mut self, number: u32, line: &HoldLine) -> bool {
+        match line.place {
+            Place::Seat(seat) => {
+                let Some(owner) = self.owners.get_mut(seat.position()) else { return false };
+                let is_free = *owner == 0 || *owner == BLOCKED;
+                if is_free {
+                    *owner = HELD_BY | number;
+                }
+                is_free
+            }
+            Place::Area(area) => {
+                let Some(left) = self.remaining.get_mut(area.position()) else { return false };
+                let rest = left.checked_sub(line.quantity);
+                *left = rest.unwrap_or(*left);
+                rest.is_some()
+            }
+        }
+    }
+
+    /// Seats that are reserved for the hold's own order are held again; its places are counted already.
+    fn lock(&mut self, number: u32, lines: &[HoldLine]) {
+        for line in lines {
+            if let Place::Seat(seat) = line.place
+                && let Some(owner) = self.owners.get_mut(seat.position())
+            {
+                *owner = HELD_BY | number;
+            }
+        }
+    }
+}
+
+/// What becomes of a hold of the journal.
+enum Fate {
+    /// Its order is settled or has taken its place.
+    Over,
+    /// It goes on, locked for this order.
+    Locked(OrderId, u64),
+    /// It goes on with what nobody else has.
+    Open,
+}
+
+/// What orders that are not paid yet have, by order and by the hold they were made of.
+struct Reserved<'a> {
+    of_holds: HashMap<HoldId, &'a LivingOrder>,
+    seats: HashMap<OrderId, HashSet<SeatIndex>>,
+}
+
+fn fate(hold: &StoredHold, over: &HashSet<OrderId>, reserved: &Reserved<'_>) -> Fate {
+    if let Some(order) = reserved.of_holds.get(&hold.id) {
+        if order.is_sold || !reserved.is_same_basket(order, &hold.lines) {
+            return Fate::Over;
+        }
+        let until_ms = hold.lock.filter(|(locked_by, _)| *locked_by == order.order).map_or(0, |(_, until_ms)| until_ms);
+        return Fate::Locked(order.order, until_ms.max(order.lock_until_ms));
+    }
+    match hold.lock {
+        Some((order, _)) if over.contains(&order) => Fate::Over,
+        // A lock without an order: its checkout belongs to the old life and will be refused.
+        _ => Fate::Open,
+    }
+}
+
+impl<'a> Reserved<'a> {
+    fn of(truth: &'a Truth) -> Self {
+        let mut seats: HashMap<OrderId, HashSet<SeatIndex>> = HashMap::new();
+        for taken in truth.taken.iter().filter(|seat| seat.taken == Taken::Reserved) {
+            seats.entry(taken.order).or_default().insert(taken.seat);
+        }
+        Self { of_holds: truth.orders.iter().map(|order| (order.hold, order)).collect(), seats }
+    }
+
+    /// Whether the order reserved exactly what the hold had; otherwise the order alone counts.
+    fn is_same_basket(&self, order: &LivingOrder, lines: &[HoldLine]) -> bool {
+        let none = HashSet::new();
+        let reserved = self.seats.get(&order.order).unwrap_or(&none);
+        let (mut seats_n, mut places_n) = (0, 0);
+        for line in lines {
+            match line.place {
+                Place::Seat(seat) if !reserved.contains(&seat) => return false,
+                Place::Seat(_) => seats_n += 1,
+                Place::Area(_) => places_n += line.quantity,
+            }
+        }
+        seats_n == reserved.len() && seats_n as u32 + places_n == order.seats_n
+    }
+}
+
+pub(super) fn fill(event: &EventFacts, life: Life, truth: &Truth, now_ms: u64) -> Result<Filled, InventoryError> {
+    let mut numbers = Numbers::default();
+    let mut places = Places::new(event, truth, &mut numbers)?;
+    let mut records: HashMap<IdentityId, IdentityRecord> = HashMap::new();
+    for &(identity, used) in &truth.uses {
+        numbers.of(identity);
+        records.entry(identity).or_default().bought = used;
+    }
+    let reserved = Reserved::of(truth);
+    let mut locked: HashSet<OrderId> = HashSet::new();
+    let mut restored = Restored { event: event.id, holds: Vec::new(), revoked: Vec::new() };
+    let mut slots: HashMap<u32, (u64, u8)> = HashMap::new();
+    let mut lists: BTreeMap<String, Vec<u8>> = BTreeMap::new();
+    let spilled: HashSet<IdentityId> = truth.answers.iter().map(|answer| answer.identity).collect();
+
+    for written in &truth.records {
+        let identity = written.identity;
+        let number = numbers.of(identity);
+        let mut record = IdentityRecord::decode(&written.record)?;
+        record.bought = records.get(&identity).map_or(0, |known| known.bought);
+        record.has_spilled = spilled.contains(&identity);
+        record.listed = 0;
+        if let Some(mut hold) = StoredHold::decode(&record.hold)? {
+            let before = hold.clone();
+            match fate(&hold, &truth.over, &reserved) {
+                Fate::Over => hold.lines.clear(),
+                Fate::Locked(order, until_ms) => {
+                    hold.lock = Some((order, until_ms));
+                    places.lock(number, &hold.lines);
+                    locked.insert(order);
+                    let all: u32 = hold.lines.iter().map(|line| line.quantity).sum();
+                    record.bought = record.bought.saturating_sub(all);
+                }
+                Fate::Open => {
+                    hold.lock = None;
+                    hold.lines.retain(|line| places.give(number, line));
+                    if hold.lines.is_empty() {
+                        record.note_ending(hold.id, now_ms);
+                        restored.revoked.push(before.clone().into_record(identity));
+                    }
+                }
+            }
+            let lives = !hold.lines.is_empty();
+            if hold != before || !lives {
+                record.settle_answers()?;
+                record.hold = if lives { hold.encode() } else { Vec::new() };
+            }
+            if lives {
+                restored.holds.push((identity, hold.id));
+                slots.insert(
+                    number,
+                    match hold.lock {
+                        Some((_, until_ms)) => (until_ms, LOCKED),
+                        None => {
+                            let bucket = hold.expires_ms.div_ceil(BUCKET_MS).max(now_ms / BUCKET_MS + 1);
+                            lists.entry(format!("x{bucket}")).or_default().extend(number.to_le_bytes());
+                            (hold.expires_ms, OPEN)
+                        }
+                    },
+                );
+            }
+        }
+        if record.hold.is_empty() {
+            let minute = (now_ms + KEEP_MS) / MINUTE_MS + 1;
+            record.listed = u32::try_from(minute).unwrap_or(u32::MAX);
+            lists.entry(format!("f{minute}")).or_default().extend(identity.uuid().as_bytes());
+        }
+        records.insert(identity, record);
+    }
+
+    let mut table = vec![0; SLOT_BYTES];
+    let mut identities = Vec::with_capacity(numbers.in_order.len());
+    for (index, identity) in numbers.in_order.iter().enumerate() {
+        let number = index as u32 + 1;
+        let (ends_ms, status) = slots.get(&number).copied().unwrap_or((0, 0));
+        table.extend(identity.uuid().as_bytes());
+        table.extend(&ends_ms.to_le_bytes()[..6]);
+        table.extend([status, 0]);
+        let mut record = records.remove(identity).unwrap_or_default();
+        record.number = number;
+        identities.push((Key::from(&identity.uuid().as_bytes()[..]), Value::from(&record.encode()[..])));
+    }
+    // An order whose hold goes on is settled by way of the hold.
+    let orders = truth.orders.iter().filter(|order| !locked.contains(&order.order)).map(|order| {
+        let state: [u8; 3] = [if order.is_sold { 2 } else { 1 }, 0, 0];
+        (Key::from(&order.order.uuid().as_bytes()[..]), Value::from(&state[..]))
+    });
+    let answers = truth.answers.iter().map(|answer| {
+        let name: Vec<u8> = answer.identity.uuid().as_bytes().iter().chain(&answer.key).copied().collect();
+        (Key::from(&name[..]), Value::from(&answer.answer[..]))
+    });
+    let meta = Meta {
+        state: event.state as u8,
+        has_kept_back: !places.kept_back.is_empty(),
+        epoch: life.epoch,
+        revision: event.revision,
+        limit: event.rules.seats_per_identity,
+        ttl_ms: u32::try_from(event.rules.hold_ttl_ms).unwrap_or(u32::MAX),
+        open_holds: slots.len() as u32,
+        next_number: numbers.in_order.len() as u32 + 1,
+        available: places.owners.iter().filter(|&&owner| owner == 0).count() as u32,
+    };
+    debug_assert!(meta.next_number < HELD_BY, "numbers have 30 bits");
+    let words = |words: &[u32]| words.iter().flat_map(|word| word.to_le_bytes()).collect::<Vec<u8>>();
+    let mut values: Vec<(String, Vec<u8>)> = vec![
+        ("s".into(), words(&places.owners)),
+        ("a".into(), words(&places.remaining)),
+        ("k".into(), places.kept_back),
+        ("n".into(), table),
+    ];
+    values.extend(lists);
+    values.retain(|(_, bytes)| !bytes.is_empty());
+    Ok(Filled {
+        meta: meta.encode(),
+        values,
+        identities,
+        orders: orders.collect(),
+        answers: (format!("r{}", now_ms / ANSWER_BUCKET_MS), answers.collect()),
+        restored,
+    })
+}
+
+/// The orders that locks in these records name.
+pub(super) fn locking_orders(records: &[WrittenRecord]) -> Result<Vec<OrderId>, InventoryError> {
+    let mut orders = Vec::new();
+    for written in records {
+        let record = IdentityRecord::decode(&written.record)?;
+        if let Some((order, _)) = StoredHold::decode(&record.hold)?.and_then(|hold| hold.lock) {
+            orders.push(order);
+        }
+    }
+    Ok(orders)
+}
