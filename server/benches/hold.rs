@@ -50,6 +50,7 @@ fn event(seat_count: u32) -> EventFacts {
         }],
         areas: vec![AreaFacts { name: "Floor".into(), price_tier: 0, capacity: 1000 }],
         blocked: Default::default(),
+        allocations: Vec::new(),
         rules: Rules { seats_per_identity: 10, hold_ttl_ms: 600_000, orphans: OrphanRule::Off },
         has_waiting_room: false,
         has_waitlist: false,

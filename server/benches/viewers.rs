@@ -90,6 +90,7 @@ fn facts() -> EventFacts {
         sections: Vec::new(),
         areas: Vec::new(),
         blocked: roaring::RoaringBitmap::new(),
+        allocations: Vec::new(),
         rules: Rules { seats_per_identity: 10, hold_ttl_ms: 600_000, orphans: OrphanRule::Off },
         has_waiting_room: false,
         has_waitlist: false,

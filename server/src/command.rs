@@ -9,6 +9,7 @@ mod extend;
 pub(crate) mod hello;
 mod hold;
 mod hold_area;
+mod hold_best;
 mod order;
 mod pay;
 pub(crate) mod ping;
@@ -121,6 +122,7 @@ pub async fn run(app: &App, who: Option<IdentityId>, message: ClientMessage) -> 
 fn position(app: &App, command: &Command) -> Option<Position> {
     let event = match command {
         Command::Hold(body) => body.event,
+        Command::HoldBest(body) => body.event,
         Command::HoldArea(body) => body.event,
         _ => return None,
     };
@@ -144,6 +146,7 @@ impl Counter for App {
 async fn answer(app: &App, asked: &Asked, command: &Command) -> Result<Answered, ErrorObject> {
     match command {
         Command::Hold(body) => hold::run(app, asked, command, body).await,
+        Command::HoldBest(body) => hold_best::run(app, asked, command, body).await,
         Command::HoldArea(body) => hold_area::run(app, asked, command, body).await,
         Command::Extend(body) => extend::run(app, asked, body).await,
         Command::Release(body) => release::run(app, asked, command, body).await,
@@ -151,8 +154,7 @@ async fn answer(app: &App, asked: &Asked, command: &Command) -> Result<Answered,
         Command::Pay(body) => pay::run(app, asked, command, body).await,
         Command::Cancel(body) => cancel::run(app, asked, body).await,
         Command::Order(body) => order::run(app, asked, body).await,
-        Command::HoldBest(_)
-        | Command::Unlock(_)
+        Command::Unlock(_)
         | Command::Admit(_)
         | Command::WaitlistJoin(_)
         | Command::WaitlistLeave(_)

@@ -3,6 +3,7 @@
 //! reaches the map by the event's feed, never through the caller.
 
 mod answer;
+mod best;
 mod call;
 mod change;
 mod expiry;
@@ -15,6 +16,7 @@ mod life;
 mod map;
 mod rebuild;
 mod record;
+mod rule;
 mod script;
 mod settle;
 
@@ -22,10 +24,12 @@ use crate::catalogue::EventFacts;
 use crate::config::InventoryConfig;
 use crate::metrics::Metrics;
 use crate::store::{Store, StoreError};
+pub use best::{BestTry, Block, Looked, MAX_BLOCKS, MAX_SCANNED, Nothing, Stretches};
 pub use feed_message::FeedMessage;
 pub use journal::{Changes, Copied, CopyCursor, StreamPosition};
 use life::Lives;
 use parking_lot::Mutex;
+pub use rule::{OrphanCheck, SeatRules, orphan_checks};
 use script::Scripts;
 use seatwire_proto::client::{AreaQuantity, IdempotencyKey, Position};
 use seatwire_proto::id::{EventId, HoldId, IdentityId, OrderId};
@@ -324,7 +328,51 @@ impl Inventory {
     /// # Errors
     /// `TimeoutUnknown` when it may or may not have happened; the same key will tell.
     pub async fn hold(&self, caller: Caller, seats: &[SeatIndex]) -> Result<Answer<HoldOutcome>, InventoryError> {
-        hold::hold(&self.0, &caller, seats).await
+        hold::hold(&self.0, &caller, seats, &SeatRules::default()).await
+    }
+
+    /// The same under the rules that follow from the plan.
+    ///
+    /// # Errors
+    /// As [`Inventory::hold`].
+    pub async fn hold_by_rules(
+        &self,
+        caller: Caller,
+        seats: &[SeatIndex],
+        rules: &SeatRules,
+    ) -> Result<Answer<HoldOutcome>, InventoryError> {
+        hold::hold(&self.0, &caller, seats, rules).await
+    }
+
+    /// Adds the first free one of at most [`MAX_BLOCKS`] blocks to the caller's hold. Without blocks: says that there is
+    /// `nothing`, if the map is still the one that was `looked` at.
+    ///
+    /// # Errors
+    /// As [`Inventory::hold`].
+    pub async fn hold_best(
+        &self,
+        caller: &Caller,
+        blocks: &[Block],
+        looked: Looked,
+        nothing: Option<Nothing>,
+    ) -> Result<BestTry, InventoryError> {
+        best::hold(&self.0, caller, blocks, looked, nothing).await
+    }
+
+    /// Looks through a part of the map inside the script, ends what is due first, and takes the first block of `wanted`
+    /// seats, or with `takes_any` any seats. `nothing`: what to answer when these stretches were the last ones.
+    ///
+    /// # Errors
+    /// As [`Inventory::hold`].
+    pub async fn hold_scanned(
+        &self,
+        caller: &Caller,
+        wanted: u16,
+        takes_any: bool,
+        part: &Stretches,
+        nothing: Option<Nothing>,
+    ) -> Result<BestTry, InventoryError> {
+        best::scan(&self.0, caller, wanted, takes_any, part, nothing).await
     }
 
     /// Adds places of an area to the caller's hold.

@@ -69,6 +69,8 @@ pub struct Metrics {
     pub journal_records: Counter,
     /// Times a journal was copied whole because its stream went on without it.
     pub journal_copies: Counter,
+    /// Script calls made for best seats: compared with the `hold_best` commands, how often a first try misses.
+    pub best_calls: Counter,
     /// Orders by state reached.
     pub orders: Family<OrderLabels, Counter>,
     /// Payments whose outcome is not known.
@@ -125,6 +127,7 @@ impl Metrics {
             rebuilds: Counter::default(),
             journal_records: Counter::default(),
             journal_copies: Counter::default(),
+            best_calls: Counter::default(),
             orders: Family::default(),
             payments_unknown: Gauge::default(),
             outbox_waiting: Gauge::default(),
@@ -158,6 +161,7 @@ impl Metrics {
         r.register("feed_gaps", "Holes found in a feed", metrics.feed_gaps.clone());
         r.register("resnapshots", "Slow viewers caught up with a snapshot", metrics.resnapshots.clone());
         r.register("live_events", "Events live on this node", metrics.live_events.clone());
+        r.register("best_calls", "Script calls made for best seats", metrics.best_calls.clone());
         r.register("rebuilds", "Rebuilds of an event's inventory", metrics.rebuilds.clone());
         r.register("journal_records", "Records written to the journal of holds", metrics.journal_records.clone());
         r.register("journal_copies", "Journals of an event copied whole", metrics.journal_copies.clone());

@@ -6,19 +6,24 @@ mod actor;
 mod alternatives;
 mod batch;
 mod board;
+mod candidates;
 mod feed;
 mod history;
 mod hub;
+mod in_flight;
 mod live;
+mod pick;
 mod snapshot;
 mod source;
 
 pub use alternatives::alternatives;
 pub use board::{Applied, Board, Dirty, UnknownState};
+pub use candidates::Wish;
 pub use feed::Feed;
 pub use history::History;
 pub use hub::{Delivery, Hub, MapFrame, Round, Viewer};
 pub use live::{Counts, LiveEvent, Next};
+pub use pick::{Choice, Picked};
 pub use snapshot::{HttpSnapshot, SnapshotEncoding};
 pub use source::MapSource;
 

@@ -2,7 +2,7 @@
 //! the shape of the place. Replaced whole when the organiser changes something; a command works on what it began with.
 
 use roaring::RoaringBitmap;
-use seatwire_proto::id::EventId;
+use seatwire_proto::id::{AllocationId, EventId};
 use seatwire_proto::money::Currency;
 use seatwire_proto::seat::{AreaIndex, SeatIndex, SectionIndex};
 use seatwire_proto::server::{EventState, PriceTier, Rules, SalesMode};
@@ -34,6 +34,8 @@ pub struct EventFacts {
     pub areas: Vec<AreaFacts>,
     /// Seats that are not for sale through the open channel.
     pub blocked: RoaringBitmap,
+    /// Seats kept for those who have a code; all of them are among the blocked.
+    pub allocations: Vec<AllocationFacts>,
     /// Limits and times.
     pub rules: Rules,
     /// Whether buyers must be admitted first.
@@ -64,6 +66,25 @@ pub struct AreaFacts {
     pub price_tier: u8,
     /// Places in all.
     pub capacity: u32,
+}
+
+/// Seats kept for a channel, opened by a presale code.
+#[derive(Debug, Clone, PartialEq)]
+pub struct AllocationFacts {
+    /// Its id.
+    pub id: AllocationId,
+    /// For people.
+    pub name: String,
+    /// Its bit, 0 to 30, never used again within the event.
+    pub slot: u8,
+    /// SHA-256 of the event's id and the code.
+    pub code_hash: [u8; 32],
+    /// Its seats.
+    pub seats: RoaringBitmap,
+    /// From when on the code opens it.
+    pub from_ms: u64,
+    /// Until when.
+    pub until_ms: u64,
 }
 
 impl EventFacts {
@@ -104,6 +125,15 @@ impl EventFacts {
     pub fn saleable(&self) -> u32 {
         let places = self.areas.iter().fold(0_u32, |sum, area| sum.saturating_add(area.capacity));
         self.seat_count().saturating_sub(self.blocked.len() as u32).saturating_add(places)
+    }
+
+    /// Mask of the allocations that may be bought from at a moment, by slot.
+    #[must_use]
+    pub fn open_allocations(&self, now_ms: u64) -> u32 {
+        self.allocations
+            .iter()
+            .filter(|allocation| (allocation.from_ms..allocation.until_ms).contains(&now_ms))
+            .fold(0, |mask, allocation| mask | 1 << allocation.slot)
     }
 
     /// The section a seat stands in: sections are in the order of their seats.

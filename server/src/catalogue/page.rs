@@ -77,6 +77,7 @@ impl EventPage {
                 .map(|area| AreaFacts { name: area.name, price_tier: area.price_tier, capacity: area.capacity })
                 .collect(),
             blocked,
+            allocations: Vec::new(),
             rules: row.rules,
             has_waiting_room: row.summary.has_waiting_room,
             has_waitlist: row.summary.has_waitlist,

@@ -23,6 +23,9 @@ impl Run {
     }
 }
 
+/// How much farther a seat with a restricted view counts as, in tenths of its distance.
+const RESTRICTED_TENTHS: u32 = 15;
+
 /// Neighbours, places and marks of every seat of a plan.
 #[derive(Debug, Clone, Default)]
 pub struct SeatShape {
@@ -32,6 +35,12 @@ pub struct SeatShape {
     pub places: Vec<[i32; 2]>,
     /// Seats kept for wheelchair users and their companions.
     pub special: RoaringBitmap,
+    /// Those of them that are for the companions.
+    pub companion: RoaringBitmap,
+    /// How far each seat is from where its section looks, in the plan's units: the less the better.
+    pub distances: Vec<u32>,
+    /// Least distance within a run, and its position in `runs`; best first.
+    pub by_distance: Vec<(u32, usize)>,
 }
 
 impl SeatShape {
@@ -39,7 +48,8 @@ impl SeatShape {
     #[must_use]
     pub fn of(layout: &Layout) -> Self {
         let mut shape = Self::default();
-        for (_, row) in layout.rows() {
+        let rows = layout.sections.iter().flat_map(|section| section.rows.iter().map(move |row| (section, row)));
+        for (section, row) in rows {
             let mut begin = 0;
             let len = row.seats.len() as u32;
             let ends = row.gaps.iter().map(|&gap| gap + 1).chain([len]);
@@ -50,9 +60,29 @@ impl SeatShape {
                 }
             }
             shape.places.extend(row.x.iter().zip(&row.y).map(|(&x, &y)| [x, y]));
-            shape.special.extend(row.accessible.iter().chain(&row.companion).map(|&position| row.first.0 + position));
+            let focal = section.focal.unwrap_or(layout.focal);
+            for (position, (&x, &y)) in (0..).zip(row.x.iter().zip(&row.y)) {
+                let distance = f64::from(x - focal[0]).hypot(f64::from(y - focal[1])) as u32;
+                let is_restricted = row.restricted.binary_search(&position).is_ok();
+                let tenths = if is_restricted { RESTRICTED_TENTHS } else { 10 };
+                shape.distances.push(distance.saturating_mul(tenths) / 10);
+            }
+            let index_of = |&position: &u32| row.first.0 + position;
+            shape.special.extend(row.accessible.iter().chain(&row.companion).map(index_of));
+            shape.companion.extend(row.companion.iter().map(index_of));
         }
+        let nearest = |run: &Run| run.seats().filter_map(|seat| shape.distances.get(seat as usize)).min().copied();
+        let mut by_distance: Vec<_> =
+            shape.runs.iter().enumerate().map(|(at, run)| (nearest(run).unwrap_or(u32::MAX), at)).collect();
+        by_distance.sort_unstable();
+        shape.by_distance = by_distance;
         shape
+    }
+
+    /// Whether the seat is for a wheelchair user.
+    #[must_use]
+    pub fn is_accessible(&self, seat: u32) -> bool {
+        self.special.contains(seat) && !self.companion.contains(seat)
     }
 
     /// Position in `runs` of the run a seat stands in.
@@ -117,5 +147,18 @@ mod tests {
         );
         assert_eq!(shape.special.iter().collect::<Vec<_>>(), [0, 1, 6, 7]);
         assert_eq!(shape.places[6], [0, 6]);
+        assert_eq!(shape.companion.iter().collect::<Vec<_>>(), [1, 7]);
+        assert!(shape.is_accessible(0) && !shape.is_accessible(1) && !shape.is_accessible(2));
+    }
+
+    #[test]
+    fn seats_are_ranked_by_what_they_look_at() {
+        let mut layout = layout();
+        layout.sections[0].rows[0].restricted = vec![4];
+        let shape = SeatShape::of(&layout);
+        assert_eq!(shape.distances, [0, 1, 2, 3, 6, 5, 6, 6, 6]);
+        assert_eq!(shape.by_distance, [(0, 0), (2, 1), (5, 2), (6, 3)]);
+        layout.sections[0].focal = Some([5, 0]);
+        assert_eq!(SeatShape::of(&layout).by_distance[0], (0, 2));
     }
 }

@@ -4,7 +4,7 @@ use super::{Answered, Asked, check_bounds, find_event, push_hold};
 use crate::app::App;
 use crate::catalogue::EventFacts;
 use crate::error;
-use crate::inventory::{Answer, HoldOutcome, Refusal};
+use crate::inventory::{Answer, HoldOutcome, Refusal, SeatRules};
 use crate::seatmap;
 use seatwire_proto::client::{Command, HoldSeats};
 use seatwire_proto::code::ErrorCode;
@@ -24,7 +24,10 @@ pub(super) async fn run(
         return Err(error::refuse(ErrorCode::SeatUnknown));
     }
     let caller = asked.caller(Arc::clone(&event))?;
-    let answer = app.inventory.hold(caller, &body.seats).await.map_err(|error| error::inventory(&error))?;
+    let layout = app.catalogue.layout(&event.layout).await.map_err(|error| error::store(&error))?;
+    let rules = layout.map(|layout| SeatRules::of(&event, &layout.shape, &body.seats)).unwrap_or_default();
+    let answer = app.inventory.hold_by_rules(caller, &body.seats, &rules).await;
+    let answer = answer.map_err(|error| error::inventory(&error))?;
     answered(app, asked, &event, &answer, &body.seats).await
 }
 

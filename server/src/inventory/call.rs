@@ -18,6 +18,7 @@ const MAX_TURNS: usize = 4;
 /// Flags of a call.
 pub(super) const NEEDS_ADMISSION: u8 = 1;
 pub(super) const BREAKS_MODE: u8 = 2;
+const HAS_RULES: u8 = 16;
 
 /// What every call says besides its body.
 #[derive(Debug, Clone)]
@@ -51,6 +52,12 @@ impl<'a> Head<'a> {
     /// Of one of our own calls.
     pub(super) fn without_key(event: &'a Arc<EventFacts>, identity: IdentityId) -> Self {
         Self { event, identity, key: [0; 8], fingerprint: [0; 8], flags: 0, new_hold: None }
+    }
+
+    /// Says that the last argument is the rules, and gives that argument.
+    pub(super) fn with_rules(&mut self, rules: Vec<u8>) -> Value {
+        self.flags |= HAS_RULES;
+        Value::from(&rules[..])
     }
 
     fn encode(&self, deadline_ms: u64, epoch: u32, seq: u64) -> Vec<u8> {
@@ -152,12 +159,22 @@ pub(super) async fn ask_with<T>(
     read: impl FnOnce(Result<Success<'_>, Refusal>, &Reply) -> Result<T, InventoryError>,
 ) -> Result<Answer<T>, InventoryError> {
     let (epoch, reply) = call_with(inner, verb, head, body, more).await?;
+    read_answer(head, epoch, &reply, read)
+}
+
+/// Reads the answer to a caller out of a reply.
+pub(super) fn read_answer<T>(
+    head: &Head<'_>,
+    epoch: u32,
+    reply: &Reply,
+    read: impl FnOnce(Result<Success<'_>, Refusal>, &Reply) -> Result<T, InventoryError>,
+) -> Result<Answer<T>, InventoryError> {
     if reply.word == Word::KeyReused {
-        let outcome = read(Err(Refusal::KeyReused), &reply)?;
+        let outcome = read(Err(Refusal::KeyReused), reply)?;
         let position = Position { epoch, seq: reply.seq };
         return Ok(Answer { outcome, position, is_replayed: false, server_ms: reply.redis_ms });
     }
     let ScriptAnswer { position, server_ms, outcome } = answer::decode(head.identity, reply.bytes(0), reply.bytes(1))?;
     let is_replayed = reply.word == Word::Replayed;
-    Ok(Answer { outcome: read(outcome, &reply)?, position, is_replayed, server_ms })
+    Ok(Answer { outcome: read(outcome, reply)?, position, is_replayed, server_ms })
 }

@@ -1,13 +1,15 @@
 //! Adding to a basket: seats by index, and places of an area. One script call decides and writes.
 
-use super::answer;
+use super::answer::{self, Success};
 use super::call::{BREAKS_MODE, Head, NEEDS_ADMISSION, ask_with};
 use super::key::compose_hold_id;
 use super::record::{Reader, encode_group};
+use super::rule::{self, SeatRules};
 use super::script::Verb;
-use super::{Answer, Caller, HoldOutcome, Inner, InventoryError};
+use super::{Answer, Caller, HoldOutcome, Inner, InventoryError, Refusal};
 use fred::types::Value;
 use seatwire_proto::client::MAX_SEATS_PER_COMMAND;
+use seatwire_proto::id::HoldId;
 use seatwire_proto::seat::{AreaIndex, SeatIndex, SeatState};
 use seatwire_proto::server::{PriceTier, SalesMode};
 use std::sync::Arc;
@@ -51,33 +53,36 @@ fn body(caller: &Caller, seats: &[SeatIndex]) -> Option<(Vec<u8>, Vec<Value>)> {
     Some((body, bounds))
 }
 
-fn head(inner: &Inner, caller: &Caller) -> HeadOf {
+/// The id of the hold, if a new one is opened, and the flags.
+pub(super) fn head(inner: &Inner, caller: &Caller) -> (HoldId, u8) {
     let new_hold = compose_hold_id(inner.scripts.now_ms(), caller.event.number, rand::random());
-    HeadOf { new_hold, flags: if caller.event.has_waiting_room { NEEDS_ADMISSION } else { 0 } }
-}
-
-struct HeadOf {
-    new_hold: seatwire_proto::id::HoldId,
-    flags: u8,
+    (new_hold, if caller.event.has_waiting_room { NEEDS_ADMISSION } else { 0 })
 }
 
 pub(super) async fn hold(
     inner: &Arc<Inner>,
     caller: &Caller,
     seats: &[SeatIndex],
+    rules: &SeatRules,
 ) -> Result<Answer<HoldOutcome>, InventoryError> {
     if seats.is_empty() || seats.len() > MAX_SEATS_PER_COMMAND {
         return Err(InventoryError::Malformed(format!("a hold of {} seats", seats.len())));
     }
-    let (body, bounds) =
+    let (body, mut more) =
         body(caller, seats).ok_or_else(|| InventoryError::Malformed("a hold of a seat that is not there".into()))?;
-    let HeadOf { new_hold, mut flags } = head(inner, caller);
-    let by_section = |seat: &SeatIndex| caller.event.section_of(*seat);
-    if seats.iter().filter_map(by_section).any(|(_, section)| section.sales_mode == SalesMode::BestAvailable) {
+    let (new_hold, mut flags) = head(inner, caller);
+    let breaks_mode = |seat: &SeatIndex| {
+        let section = caller.event.section_of(*seat);
+        section.is_some_and(|(_, section)| section.sales_mode == SalesMode::BestAvailable)
+            && !rules.picked.contains(seat.0)
+    };
+    if seats.iter().any(breaks_mode) {
         flags |= BREAKS_MODE;
     }
-    let head = Head { flags, new_hold: Some(new_hold), ..Head::of(caller) };
-    take(inner, Verb::Hold, &head, &body, bounds).await
+    let mut head = Head { flags, new_hold: Some(new_hold), ..Head::of(caller) };
+    let open_allocations = caller.event.open_allocations(inner.scripts.now_ms());
+    more.extend(rule::encode(&caller.event, open_allocations, rules).map(|rules| head.with_rules(rules)));
+    take(inner, Verb::Hold, &head, &body, more).await
 }
 
 pub(super) async fn hold_area(
@@ -97,9 +102,14 @@ pub(super) async fn hold_area(
     body.extend(area.0.to_le_bytes());
     body.extend(quantity.to_le_bytes());
     encode_group(&mut body, tier, price.price_minor, price.fee_minor);
-    let HeadOf { new_hold, flags } = head(inner, caller);
-    let head = Head { flags, new_hold: Some(new_hold), ..Head::of(caller) };
-    take(inner, Verb::HoldArea, &head, &body, Vec::new()).await
+    let (new_hold, flags) = head(inner, caller);
+    let mut head = Head { flags, new_hold: Some(new_hold), ..Head::of(caller) };
+    let open_allocations = caller.event.open_allocations(inner.scripts.now_ms());
+    let more = match open_allocations {
+        0 => Vec::new(),
+        mask => vec![head.with_rules(mask.to_le_bytes().to_vec())],
+    };
+    take(inner, Verb::HoldArea, &head, &body, more).await
 }
 
 async fn take(
@@ -109,7 +119,12 @@ async fn take(
     body: &[u8],
     more: Vec<Value>,
 ) -> Result<Answer<HoldOutcome>, InventoryError> {
-    ask_with(inner, verb, head, body, &more, |outcome, _| match outcome {
+    ask_with(inner, verb, head, body, &more, |outcome, _| read_held(outcome)).await
+}
+
+/// What the verbs that add to a hold answer.
+pub(super) fn read_held(outcome: Result<Success<'_>, Refusal>) -> Result<HoldOutcome, InventoryError> {
+    match outcome {
         Ok(success) => {
             let mut extra = Reader(success.extra);
             let is_together = extra.uint(1)? == 1;
@@ -118,6 +133,5 @@ async fn take(
             Ok(HoldOutcome::Held { hold, added, is_together })
         }
         Err(refusal) => Ok(HoldOutcome::Refused(refusal)),
-    })
-    .await
+    }
 }

@@ -30,6 +30,8 @@ const CLOCK_STEP_MS: i64 = 1_000;
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Verb {
     Hold,
+    HoldBest,
+    HoldScan,
     HoldArea,
     Extend,
     Release,
@@ -54,6 +56,8 @@ const GIVES_BACK: &str = "gives_back = true\n";
 const TOUCHES_OTHERS: &str = "gives_back, others = true, {}\n";
 const HEAD: &str = include_str!("lua/head.lua");
 const TAKE: &str = include_str!("lua/take.lua");
+const ORPHAN: &str = include_str!("lua/orphan.lua");
+const HOLD_LINES: &str = include_str!("lua/hold_lines.lua");
 const OWNED: &str = include_str!("lua/owned.lua");
 const ORDER: &str = include_str!("lua/order.lua");
 const SETTLE: &str = include_str!("lua/settle.lua");
@@ -68,8 +72,10 @@ const TAIL: &str = include_str!("lua/tail.lua");
 const RETURN_DONE: &str = include_str!("lua/return_done.lua");
 
 impl Verb {
-    const ALL: [Verb; 15] = [
+    const ALL: [Verb; 17] = [
         Verb::Hold,
+        Verb::HoldBest,
+        Verb::HoldScan,
         Verb::HoldArea,
         Verb::Extend,
         Verb::Release,
@@ -96,9 +102,47 @@ impl Verb {
                     TAKE,
                     SETTLE,
                     GIVE_BACK,
+                    ORPHAN,
                     include_str!("lua/hold.lua"),
                     BEGIN_WRITING,
                     include_str!("lua/hold_write.lua"),
+                    HOLD_LINES,
+                    FINISH_WRITING,
+                    TAIL,
+                    RETURN_DONE,
+                ],
+            ),
+            Verb::HoldBest => (
+                false,
+                &[
+                    HEAD,
+                    TAKE,
+                    SETTLE,
+                    GIVE_BACK,
+                    ORPHAN,
+                    include_str!("lua/hold_best.lua"),
+                    BEGIN_WRITING,
+                    include_str!("lua/hold_best_write.lua"),
+                    HOLD_LINES,
+                    FINISH_WRITING,
+                    TAIL,
+                    RETURN_DONE,
+                ],
+            ),
+            Verb::HoldScan => (
+                false,
+                &[
+                    HEAD,
+                    TOUCHES_OTHERS,
+                    TAKE,
+                    SETTLE,
+                    GIVE_BACK,
+                    OTHERS,
+                    DUE,
+                    include_str!("lua/hold_scan.lua"),
+                    BEGIN_WRITING,
+                    include_str!("lua/hold_scan_write.lua"),
+                    HOLD_LINES,
                     FINISH_WRITING,
                     TAIL,
                     RETURN_DONE,

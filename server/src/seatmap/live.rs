@@ -6,6 +6,7 @@ use super::batch;
 use super::board::{Applied, Board, Dirty};
 use super::history::History;
 use super::hub::{Delivery, Hub, MapFrame, Viewer};
+use super::in_flight::InFlight;
 use super::snapshot::{Copied, HttpSnapshot, SnapshotCache, SnapshotEncoding};
 use crate::catalogue::EventFacts;
 use crate::clock::Clock;
@@ -33,6 +34,11 @@ pub struct LiveEvent {
     pub(super) core: Mutex<Core>,
     snapshots: Mutex<SnapshotCache>,
     pub(super) hub: Hub,
+    /// Seats about to go to buyers of this node; never locked together with the others.
+    pub(super) in_flight: Mutex<InFlight>,
+    /// Held by the one buyer who looks again while everything is about to go; the others queue for it.
+    pub(crate) waiting: tokio::sync::Mutex<()>,
+    begun: Instant,
     /// Wakes the actor.
     pub(super) nudge: Notify,
 }
@@ -103,6 +109,9 @@ impl LiveEvent {
             }),
             snapshots: Mutex::default(),
             hub: Hub::default(),
+            in_flight: Mutex::default(),
+            waiting: tokio::sync::Mutex::default(),
+            begun: now,
             nudge: Notify::new(),
         }
     }
@@ -243,6 +252,17 @@ impl LiveEvent {
     /// Looks at the states by seat index; keep it short, the feed waits.
     pub fn with_states<T>(&self, look: impl FnOnce(&[SeatState]) -> T) -> T {
         look(self.core.lock().board.states())
+    }
+
+    /// The same, and where the map stands.
+    pub(super) fn with_map<T>(&self, look: impl FnOnce(Position, &[SeatState]) -> T) -> T {
+        let core = self.core.lock();
+        look(core.board.position(), core.board.states())
+    }
+
+    /// Milliseconds since the event became live here: the clock of marks.
+    pub(super) fn uptime_ms(&self) -> u64 {
+        self.begun.elapsed().as_millis() as u64
     }
 
     /// Takes a change from the feed.

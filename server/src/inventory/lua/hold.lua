@@ -1,15 +1,17 @@
 -- hold: adds seats to the caller's hold, all or none; a seat of one's own is a no-op that succeeds.
--- Order of checks: take.lua's, then seat_taken, limit_exceeded.
+-- Order of checks: take.lua's, then seat_taken, limit_exceeded, companion_rule, orphan_seat.
 -- ARGV[2]  1 when they are together B, counts of price groups B, seats I2, runs I2; then the groups (15 bytes each), the
 --          lines (seat I4, group B), the feed's words of the held seats (I4), and the lengths (I2) of the runs of
 --          neighbouring indices that cover the seats in the same order.
 -- ARGV[3..] of each run: its first and last byte in the map, as text (Redis would make text of a number, slowly).
+-- ARGV[#]  the rules, when there are any: behind the mask the orphan rule B, groups of seats of which one must be the
+--          caller's B (accessible seats beside companion seats), each its length B and seats I4; then what orphan.lua wants.
 -- Answers  held with the first byte and the words of the added seats. Publishes the seats as held. At most 200 seats.
 local is_together, groups_n, seats_n, runs_n = unpack('<BBI2I2', body)
 local lines_at = 7 + GROUP * groups_n
 local words_at = lines_at + 5 * seats_n
 local runs_at = words_at + 4 * seats_n
-local map = base .. 's'
+local groups_at, map = 7, base .. 's'
 -- The common case: every seat is available, and whole runs are read and written at once.
 local is_clean = true
 if code == DONE then
@@ -35,9 +37,9 @@ elseif code == DONE then
     if is_mine then
       -- A seat of one's own hold that is over is free again.
       is_added = is_new
-    elseif owner == 1 and unlocked ~= 0 then
+    elseif owner == 1 and opened ~= 0 then
       local kind = byte(call('GETRANGE', base .. 'k', seat, seat))
-      is_added = kind > 1 and floor(unlocked / 2 ^ (kind - 2)) % 2 == 1
+      is_added = kind > 1 and floor(opened / 2 ^ (kind - 2)) % 2 == 1
     elseif owner >= HELD_BY and owner < SOLD_TO then
       -- Somebody else's hold that is over; the sweeper does the rest of it.
       local slot = (owner - HELD_BY) * 24
@@ -56,6 +58,21 @@ elseif code == DONE then
 end
 if code == DONE and used + added_n > m_limit then
   code, extra = LIMIT_EXCEEDED, pack('<I4I4', m_limit, used)
-elseif code == DONE then
-  code, extra = HELD, string.char(is_together) .. words
+elseif code == DONE and rules and added_n > 0 then
+  local at = 7
+  for _ = 1, byte(rules, 6) do
+    local has_one = false
+    for i = 0, byte(rules, at) - 1 do
+      local seat = unpack('<I4', rules, at + 1 + 4 * i)
+      local owner = unpack('<I4', call('GETRANGE', map, seat * 4, seat * 4 + 3))
+      if number ~= 0 and not is_new and owner == HELD_BY + number then has_one = true end
+    end
+    if not has_one then code = COMPANION_RULE end
+    at = at + 1 + 4 * byte(rules, at)
+  end
+  if code == DONE and at <= #rules then
+    local found = find_orphans(byte(rules, 5), sub(rules, at), lines)
+    if found ~= '' then code, extra = ORPHAN_SEAT, found end
+  end
 end
+if code == DONE then code, extra = HELD, string.char(is_together) .. words end

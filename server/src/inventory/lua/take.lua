@@ -1,12 +1,17 @@
 -- Shared by the verbs that add to a hold: what comes before the places are looked at.
 -- Order of refusals: admission_required, event state, hold_locked, mode_not_allowed (then the verb's own, and the limit).
--- Flags of the call: 1 the caller must be admitted, 2 the sales mode of a section is broken.
+-- Flags of the call: 1 the caller must be admitted, 2 the sales mode of a section is broken, 16 the last argument is the
+-- rules: mask of the allocations that are open now I4, and what the verb says of them.
+local rules = flags >= 16 and ARGV[#ARGV]
+-- Allocations whose seats the caller may take: those unlocked and still open.
+local opened = unlocked ~= 0 and rules and bit.band(unlocked, unpack('<I4', rules)) or 0
+local COMPANION_RULE, ORPHAN_SEAT, MISSED = 33, 34, 36
 local is_new, old_id, old_seats, old_areas = true, '', '', ''
 local hold_flags, hold_id, expires = 0, new_id, now + m_ttl
 local groups, seats, areas, used = '', '', '', bought
 if flags % 2 == 1 and admitted <= now then
   code, is_remembered = ADMISSION_REQUIRED, false
-elseif m_state ~= 2 and not (m_state == 1 and unlocked ~= 0) then
+elseif m_state ~= 2 and not (m_state == 1 and opened ~= 0) then
   code = m_state == 3 and PAUSED or m_state == 4 and SOLD_OUT or NOT_ON_SALE
 elseif hold ~= '' then
   local found_flags, found_id, found_expires, groups_n, seats_n = unpack('<Bc16I6BI2B', hold)
@@ -28,4 +33,4 @@ elseif hold ~= '' then
     end
   end
 end
-if code == DONE and flags >= 2 then code = MODE_NOT_ALLOWED end
+if code == DONE and floor(flags / 2) % 2 == 1 then code = MODE_NOT_ALLOWED end

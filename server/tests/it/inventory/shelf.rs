@@ -63,6 +63,7 @@ pub(crate) fn facts() -> EventFacts {
         ],
         areas: vec![area(5), area(100)],
         blocked: [29].into_iter().collect(),
+        allocations: Vec::new(),
         rules: Rules { seats_per_identity: 6, hold_ttl_ms: 600_000, orphans: OrphanRule::Off },
         has_waiting_room: false,
         has_waitlist: false,

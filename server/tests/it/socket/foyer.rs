@@ -155,6 +155,7 @@ fn facts(seat_count: u32) -> EventFacts {
         ],
         areas: vec![AreaFacts { name: "floor".into(), price_tier: 0, capacity: 500 }],
         blocked: roaring::RoaringBitmap::new(),
+        allocations: Vec::new(),
         rules: Rules { seats_per_identity: 10, hold_ttl_ms: 600_000, orphans: OrphanRule::Off },
         has_waiting_room: false,
         has_waitlist: false,

@@ -32,6 +32,12 @@ pub(crate) struct Draft {
     pub(crate) seats_per_identity: u32,
     pub(crate) hold_ttl_ms: u64,
     pub(crate) tier_a_minor: (i64, i64),
+    pub(crate) orphans: OrphanRule,
+    pub(crate) sales_mode: SalesMode,
+    /// Seats for wheelchair users.
+    pub(crate) accessible: Vec<u32>,
+    /// Seats for their companions.
+    pub(crate) companion: Vec<u32>,
 }
 
 impl Default for Draft {
@@ -46,6 +52,10 @@ impl Default for Draft {
             seats_per_identity: 10,
             hold_ttl_ms: 600_000,
             tier_a_minor: TIER_A_MINOR,
+            orphans: OrphanRule::Off,
+            sales_mode: SalesMode::PickSeat,
+            accessible: Vec::new(),
+            companion: Vec::new(),
         }
     }
 }
@@ -59,6 +69,10 @@ impl Draft {
         let mut first = 0;
         let mut rows = Vec::new();
         for (number, &seats) in self.rows.iter().enumerate() {
+            let within = |marked: &[u32]| {
+                let positions = marked.iter().filter_map(|seat| seat.checked_sub(first));
+                positions.filter(|position| *position < seats).collect()
+            };
             rows.push(Row {
                 label: format!("{}", number + 1),
                 first: SeatIndex(first),
@@ -66,8 +80,8 @@ impl Draft {
                 x: (0..seats as i32).map(|seat| seat * 5).collect(),
                 y: vec![number as i32 * 8; seats as usize],
                 gaps: Vec::new(),
-                accessible: Vec::new(),
-                companion: Vec::new(),
+                accessible: within(&self.accessible),
+                companion: within(&self.companion),
                 restricted: Vec::new(),
             });
             first += seats;
@@ -165,7 +179,7 @@ pub(crate) async fn enter_event(store: &Store, draft: &Draft) -> EventId {
         rules: Rules {
             seats_per_identity: draft.seats_per_identity,
             hold_ttl_ms: draft.hold_ttl_ms,
-            orphans: OrphanRule::Off,
+            orphans: draft.orphans,
         },
         has_waiting_room: false,
         has_waitlist: false,
@@ -176,7 +190,7 @@ pub(crate) async fn enter_event(store: &Store, draft: &Draft) -> EventId {
             name: "Stalls".into(),
             first_seat: 0,
             end_seat: draft.seat_count(),
-            sales_mode: SalesMode::PickSeat,
+            sales_mode: draft.sales_mode,
         }],
         areas: draft
             .areas

@@ -1,0 +1,67 @@
+-- hold_scan: the last resort of hold_best: looks through stretches of seats itself, ends what is due first, and takes the
+-- first block, or any seats, that are free.
+-- Order of checks: take.lua's, then the seats; not_enough or sold_out; limit_exceeded.
+-- ARGV[2]  seats wanted I2, 1 when any will do B, orphan rule B, refusal B when nothing is found (0: there is more to look
+--          at), longest block I4, price groups B, stretches I2, first seat I4 and number of seats I4 of the part of the map
+--          they lie in; the groups (15 bytes each); the stretches: first seat I4, length I2; of each seat of the part its
+--          group B.
+-- Answers  held with a byte (1: one block) and the words of the added seats; missed when nothing was found and there is
+--          more to look at. Publishes the seats as held, and what ended. At most 16,384 seats.
+local seats_n, takes_any, rule, refusal, most, groups_n, stretches_n, part_first, part_n = unpack('<I2BBBI4BI2I4I4', body)
+local groups_at, map = 21, base .. 's'
+local added_n, lines, words, is_together = 0, '', '', 0
+if code == DONE then
+  local is_all_swept = open == 0 or expire_due(MAX_LAZY)
+  local stretches_at = groups_at + GROUP * groups_n
+  local tiers_at = stretches_at + 6 * stretches_n
+  local bytes = part_n > 0 and call('GETRANGE', map, part_first * 4, (part_first + part_n) * 4 - 1) or ''
+  local free, chosen = '\0\0\0\0', {}
+  local wanted = takes_any == 1 and 1 or seats_n
+  local block = string.rep(free, wanted)
+  for i = 0, stretches_n - 1 do
+    local first, n = unpack('<I4I2', body, stretches_at + 6 * i)
+    local from = (first - part_first) * 4 + 1
+    local last = from + 4 * n - 1
+    while #chosen < seats_n and from + 4 * wanted - 1 <= last do
+      local owners = sub(bytes, from, last)
+      local found = string.find(owners, block, 1, true)
+      if not found then break end
+      -- Bytes that look free may straddle two seats.
+      if found % 4 ~= 1 then found = found + 4 - (found - 1) % 4 end
+      from = from + found - 1
+      if sub(bytes, from, from + 4 * wanted - 1) == block and from + 4 * wanted - 1 <= last then
+        local seat = part_first + (from - 1) / 4
+        -- One seat left beside the block is what a strict rule forbids.
+        local is_orphan = rule == 2 and takes_any == 0 and from + 4 * wanted + 3 <= last
+          and sub(bytes, from + 4 * wanted, from + 4 * wanted + 3) == free
+          and (from + 4 * wanted + 3 == last or sub(bytes, from + 4 * wanted + 4, from + 4 * wanted + 7) ~= free)
+        if not is_orphan then
+          for k = 0, wanted - 1 do chosen[#chosen + 1] = seat + k end
+        end
+        from = from + 4 * wanted
+      end
+    end
+    if #chosen == seats_n then break end
+  end
+  if #chosen == seats_n then
+    local line, word = {}, {}
+    is_together = 1
+    for i = 1, seats_n do
+      local seat = chosen[i]
+      line[i] = pack('<I4B', seat, byte(body, tiers_at + seat - part_first))
+      word[i] = pack('<I4', seat * 4 + 1)
+      if takes_any == 1 and seats_n > 1 then is_together = 0 end
+    end
+    added_n, lines, words = seats_n, table.concat(line), table.concat(word)
+    if used + added_n > m_limit then
+      code, extra = LIMIT_EXCEEDED, pack('<I4I4', m_limit, used)
+    else
+      code, extra = HELD, string.char(is_together) .. words
+    end
+  elseif refusal ~= 0 and is_all_swept and old_id == '' then
+    code = refusal
+    if code == NOT_ENOUGH then extra = pack('<I4', most) end
+  else
+    code, extra, is_remembered = MISSED, pack('<I4', opened), false
+  end
+end

@@ -1,0 +1,111 @@
+//! Choosing blocks for a buyer out of the map in memory, so that buyers of this node do not name the same ones: what is
+//! chosen is marked until the map shows what became of it. `command::hold_best` comes in before and after each call.
+
+use super::Wish;
+use super::candidates::{Eyes, stretches};
+use super::live::LiveEvent;
+use crate::catalogue::SeatShape;
+use crate::inventory::{Block, MAX_BLOCKS, Nothing, Stretches};
+use seatwire_proto::client::Position;
+use seatwire_proto::seat::{SeatIndex, SeatState};
+
+/// Buyers within the life of a mark for whom the spread grows by one block: a few leave the best blocks to the first,
+/// many (on several nodes, which do not see each other's marks) each begin somewhere else.
+const BUYERS_A_STEP: usize = 8;
+/// Widest spread: the blocks of a call begin among so many of the best.
+const MAX_SPREAD: usize = 64;
+
+/// What to try for a buyer.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Picked {
+    /// The map it was chosen from.
+    pub position: Position,
+    /// What to do.
+    pub choice: Choice,
+}
+
+/// What to do next.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Choice {
+    /// Try these, in this order; the first is marked.
+    Try(Vec<Block>),
+    /// Everything that would do is about to go to others of this node: look again in a moment.
+    Wait,
+    /// There is nothing in this map.
+    Nothing(Nothing),
+}
+
+impl LiveEvent {
+    /// Blocks for a buyer; the same `requester` begins at the same place. `looks_at_marked`: take what is about to go to
+    /// others for free, as it may be.
+    #[must_use]
+    pub fn pick(&self, shape: &SeatShape, wish: &Wish, requester: u64, looks_at_marked: bool) -> Picked {
+        let facts = self.facts();
+        // A copy, so that the feed does not wait for the look.
+        let (position, states) = self.with_map(|position, states| (position, states.to_vec()));
+        let now_ms = self.uptime_ms();
+        let mut marks = self.in_flight.lock();
+        marks.enter(position.epoch);
+        let look = |is_in_flight: &dyn Fn(u32) -> bool| {
+            let mut eyes = Eyes { event: &facts, shape, states: &states, wish, is_in_flight, takes_special: false };
+            let found = eyes.look();
+            if found.blocks.is_empty() && wish.accessible == 0 && eyes.is_all_sold_but_special() {
+                eyes.takes_special = true;
+                return eyes.look();
+            }
+            found
+        };
+        let is_marked = |seat: u32| marks.is_marked(seat, now_ms, position.seq);
+        let mut found = look(&|seat| !looks_at_marked && is_marked(seat));
+        if found.blocks.is_empty() {
+            if !looks_at_marked {
+                found = look(&|_| false);
+            }
+            let choice = if found.blocks.is_empty() { Choice::Nothing(nothing(&found)) } else { Choice::Wait };
+            return Picked { position, choice };
+        }
+        let spread = (1 + marks.crowd(now_ms) / BUYERS_A_STEP).min(MAX_SPREAD);
+        let blocks = spread_out(found.blocks, spread, requester);
+        if let Some(block) = blocks.first() {
+            marks.mark(&block.seats, states.len(), now_ms);
+        }
+        Picked { position, choice: Choice::Try(blocks) }
+    }
+
+    /// What a scan must look through for this wish.
+    #[must_use]
+    pub fn stretches(&self, shape: &SeatShape, wish: &Wish) -> Vec<Stretches> {
+        let facts = self.facts();
+        let states: Vec<SeatState> = self.with_states(<[SeatState]>::to_vec);
+        let mut eyes =
+            Eyes { event: &facts, shape, states: &states, wish, is_in_flight: &|_| false, takes_special: false };
+        eyes.takes_special = wish.accessible == 0 && eyes.is_all_sold_but_special();
+        stretches(&eyes)
+    }
+
+    /// The call took these seats; the map shows them from `at` on.
+    pub fn taken(&self, seats: &[SeatIndex], at: Position) {
+        self.in_flight.lock().settle(seats, at);
+    }
+
+    /// The call did not take what was marked for it.
+    pub fn left(&self, seats: &[SeatIndex]) {
+        self.in_flight.lock().clear(seats);
+    }
+}
+
+fn nothing(found: &super::candidates::Found) -> Nothing {
+    if found.free == 0 { Nothing::SoldOut } else { Nothing::NotEnough { most_together: found.most_together } }
+}
+
+/// The blocks of a call: beginning at the requester's place among the best, farther apart the more buyers there are.
+fn spread_out(ranked: Vec<Block>, spread: usize, requester: u64) -> Vec<Block> {
+    let begin = (requester % spread.min(ranked.len()).max(1) as u64) as usize;
+    let step = 1 + spread / 16;
+    let mut order: Vec<usize> = (0..MAX_BLOCKS).map(|n| (begin + n * step) % ranked.len().max(1)).collect();
+    // Behind the end it goes on with the best; nothing twice.
+    let mut seen = std::collections::HashSet::new();
+    order.retain(|at| seen.insert(*at));
+    let mut ranked: Vec<Option<Block>> = ranked.into_iter().map(Some).collect();
+    order.into_iter().filter_map(|at| ranked.get_mut(at)?.take()).collect()
+}
