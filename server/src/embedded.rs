@@ -207,7 +207,7 @@ impl Embedded {
             postgres::create_database(&home).await?;
             Ok::<_, EmbeddedError>(running)
         };
-        let start_redis = redis::start(&home, redis_server, config.guard_program.clone(), config.durable);
+        let start_redis = redis::start(&home, redis_server, config.guard_program.clone());
         let (postgres, redis) = tokio::try_join!(start_postgres, start_redis)?;
 
         let urls = Urls { database_url: postgres::url(&home, postgres::DATABASE), redis_url: redis::url(&home) };

@@ -1,7 +1,7 @@
-//! The embedded Redis: one socket in a private folder, an append-only file written out every second. `embedded`
-//! comes in here. The truth is in Postgres, so a Redis file that cannot be read is put aside, not mourned.
+//! The embedded Redis: one socket in a private folder, and no file of its own. `embedded` comes in here. After every
+//! start of Redis the events are filled anew from Postgres, the truth and the journal, so a copy on disk would never be
+//! read; writing it took a tenth of Redis' time.
 
-use std::fs;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
@@ -13,18 +13,16 @@ use super::guard::Manner;
 use super::home::Home;
 use super::supervise::{self, Order, Orphan, Supervised};
 
-/// Reading a large append-only file takes some seconds.
+/// There is nothing to read; a busy machine may take its time all the same.
 const READY_WITHIN: Duration = Duration::from_secs(60);
 /// Long enough for any answer to PING.
 const ANSWER_BYTES: usize = 64;
 
-/// Starts it. When it ends at once, most likely over a damaged file, that file is put aside and it starts empty:
-/// the events are then rebuilt from Postgres, as after any loss of Redis.
+/// Starts it, empty.
 pub(super) async fn start(
     home: &Home,
     program: PathBuf,
     guard_program: Option<PathBuf>,
-    durable: bool,
 ) -> Result<Supervised, EmbeddedError> {
     let order = Order {
         name: "redis",
@@ -32,7 +30,7 @@ pub(super) async fn start(
         guard_program,
         owner: home.owner.clone(),
         program,
-        args: arguments(home, durable),
+        args: arguments(home),
         log: home.log("redis"),
         orphan: Orphan {
             pid_file: pid_file(home),
@@ -41,20 +39,7 @@ pub(super) async fn start(
             locks: Vec::new(),
         },
     };
-    let answers = || answers(socket(&home.sockets));
-    match supervise::start(order.clone(), answers, READY_WITHIN).await {
-        Err(EmbeddedError::Ended { tail, .. }) if home.redis().join("appendonlydir").exists() => {
-            let aside = home.redis().with_extension("damaged");
-            tracing::error!(aside = %aside.display(), reason = tail, "redis cannot start on its files: they are put aside and it starts empty");
-            if aside.exists() {
-                fs::remove_dir_all(&aside).map_err(EmbeddedError::file("removing", &aside))?;
-            }
-            fs::rename(home.redis(), &aside).map_err(EmbeddedError::file("renaming", &aside))?;
-            home.own_folder(&home.redis())?;
-            supervise::start(order, answers, READY_WITHIN).await
-        }
-        other => other,
-    }
+    supervise::start(order, || answers(socket(&home.sockets)), READY_WITHIN).await
 }
 
 /// The address for fred.
@@ -71,20 +56,18 @@ fn pid_file(home: &Home) -> PathBuf {
     home.redis().join("redis.pid")
 }
 
-fn arguments(home: &Home, durable: bool) -> Vec<String> {
+fn arguments(home: &Home) -> Vec<String> {
     let folder = home.redis().display().to_string();
     let socket = socket(&home.sockets).display().to_string();
     let pid_file = pid_file(home).display().to_string();
-    let settings: [(&str, &str); 12] = [
+    let settings: [(&str, &str); 11] = [
         ("--dir", &folder),
         ("--unixsocket", &socket),
         ("--unixsocketperm", "700"),
         ("--port", "0"),
         ("--daemonize", "no"),
         ("--pidfile", &pid_file),
-        ("--appendonly", "yes"),
-        ("--appendfsync", if durable { "everysec" } else { "no" }),
-        // The append-only file is the one copy; a second one by snapshot would only double the writing.
+        ("--appendonly", "no"),
         ("--save", ""),
         // An evicted hold would be a seat given to two.
         ("--maxmemory-policy", "noeviction"),
@@ -103,6 +86,5 @@ async fn answers(socket: PathBuf) -> bool {
         let length = stream.read(&mut answer).await?;
         std::io::Result::Ok(answer[..length].starts_with(b"+PONG"))
     };
-    // While it reads its files it answers LOADING.
     ask.await.unwrap_or(false)
 }

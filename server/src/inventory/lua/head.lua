@@ -69,7 +69,8 @@ end
 -- The caller's record.
 local number, bought, admitted, unlocked, listed, spilled = 0, 0, 0, 0, 0, 0
 local ended, hold, answers = '', '', '\0'
-local record = call('HGET', base .. 'p', me)
+local records = base .. 'p'
+local record = call('HGET', records, me)
 if record then
   local ended_n, hold_n
   number, bought, admitted, unlocked, listed, spilled, ended_n, hold_n = unpack('<I4I4I6I4I4BBI2', record)

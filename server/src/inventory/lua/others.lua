@@ -2,7 +2,7 @@
 local function read_other(identity)
   local r = { identity = identity, number = 0, bought = 0, admitted = 0, unlocked = 0, listed = 0, spilled = 0,
     ended = '', hold = '', before = '', answers = '\0' }
-  local bytes = call('HGET', base .. 'p', identity)
+  local bytes = call('HGET', records, identity)
   if bytes then
     local ended_n, hold_n
     r.number, r.bought, r.admitted, r.unlocked, r.listed, r.spilled, ended_n, hold_n = unpack('<I4I4I6I4I4BBI2', bytes)
@@ -26,7 +26,7 @@ local function write_other(r)
   end
   local bytes = pack('<I4I4I6I4I4BBI2', r.number, r.bought, r.admitted, r.unlocked, r.listed, r.spilled, #r.ended / 22,
     #r.hold) .. r.ended .. r.hold .. r.answers
-  call('HSET', base .. 'p', r.identity, bytes)
+  call('HSET', records, r.identity, bytes)
   others[#others + 1], others[#others + 2] = r.identity, bytes
 end
 

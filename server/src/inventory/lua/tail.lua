@@ -44,7 +44,7 @@ if remembers or record_changes then
   end
   record = pack('<I4I4I6I4I4BBI2', number, bought, admitted, unlocked, listed, spilled, #ended / 22, #hold)
     .. ended .. hold .. answers
-  call('HSET', base .. 'p', me, record)
+  call('HSET', records, me, record)
   record_changes = true
 end
 local others_n = others and #others or 0
