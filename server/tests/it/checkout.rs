@@ -1,8 +1,11 @@
 //! The till, against real stores and the simulator.
 
+mod books;
 mod crash;
+mod dead_node;
 mod outage;
 mod refund;
+mod storm;
 pub(crate) mod till;
 mod unknown;
 mod webhook;
