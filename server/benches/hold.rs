@@ -35,6 +35,8 @@ fn event(number: u32, seat_count: u32) -> EventFacts {
         number,
         revision: 1,
         state: EventState::OnSale,
+        state_reason: None,
+        presale_ms: None,
         on_sale_ms: 0,
         currency: "EUR".parse().expect("three capitals"),
         layout: String::new(),

@@ -82,6 +82,8 @@ fn facts() -> EventFacts {
         number: 1,
         revision: 1,
         state: EventState::OnSale,
+        state_reason: None,
+        presale_ms: None,
         on_sale_ms: 0,
         currency: "EUR".parse().expect("a currency"),
         layout: "0".repeat(32),

@@ -8,6 +8,7 @@ use crate::config::Config;
 use crate::identity::Identities;
 use crate::inventory::Inventory;
 use crate::metrics::Metrics;
+use crate::organiser::Organiser;
 use crate::seatmap::{Feed, SeatMap};
 use crate::sender::Sender;
 use crate::shutdown::Shutdown;
@@ -36,6 +37,8 @@ pub struct App {
     pub seatmap: SeatMap,
     /// The till.
     pub checkout: Checkout,
+    /// What the organiser changes.
+    pub organiser: Organiser,
     /// Pushes to identities, events and all.
     pub sender: Sender,
     /// Tokens.
@@ -72,6 +75,7 @@ impl App {
         let catalogue = Catalogue::new(store.clone(), clock.clone());
         let inventory =
             Inventory::connect(&config.inventory, &addresses.redis_url, store.clone(), Arc::clone(&metrics)).await?;
+        inventory.follow(catalogue.clone());
         let payment_key = config.checkout.payment_key.clone();
         let checkout = Checkout::new(CheckoutParts {
             config: config.checkout.clone(),
@@ -87,6 +91,14 @@ impl App {
         let feed = Feed::connect(&addresses.redis_url).await?;
         let source = Arc::new(inventory.clone());
         let seatmap = SeatMap::new(config.seatmap.clone(), clock.clone(), Arc::clone(&metrics), source, Some(feed));
+        let organiser = Organiser::new(
+            store.clone(),
+            catalogue.clone(),
+            inventory.clone(),
+            seatmap.clone(),
+            sender.clone(),
+            clock.clone(),
+        );
         Ok(Arc::new(Self {
             node: NodeId::generate(),
             identities: Identities::new(identity_key, clock.clone()),
@@ -98,6 +110,7 @@ impl App {
             inventory,
             seatmap,
             checkout,
+            organiser,
             sender,
             shutdown,
         }))

@@ -113,8 +113,15 @@ impl Catalogue {
     pub async fn page(&self, id: EventId) -> Result<Option<Arc<EventPage>>, StoreError> {
         let known = self.0.events.get(&id).map(|entry| entry.clone());
         let Some(entry) = known else { return self.load(id).await };
-        let age_ms = self.0.clock.now_ms().saturating_sub(entry.checked_ms.load(Ordering::Relaxed));
-        let page = entry.page.lock().clone();
+        let now_ms = self.0.clock.now_ms();
+        let age_ms = now_ms.saturating_sub(entry.checked_ms.load(Ordering::Relaxed));
+        // What time opens is open to the millisecond, looked at or not.
+        let page = {
+            let mut page = entry.page.lock();
+            let at_now = page.at(now_ms);
+            *page = at_now.clone();
+            at_now
+        };
         if age_ms < FRESH_MS {
             return Ok(Some(page));
         }
@@ -144,6 +151,30 @@ impl Catalogue {
     pub fn forget(&self, id: EventId) {
         self.0.events.remove(&id);
         self.0.taken.remove(&id);
+    }
+
+    /// The facts as Postgres has them now, read from the primary: after a change, here or elsewhere. They are kept, and
+    /// never give way to older ones.
+    ///
+    /// # Errors
+    /// Postgres' own.
+    pub async fn refresh(&self, id: EventId) -> Result<Option<Arc<EventFacts>>, StoreError> {
+        let Some(page) = self.read(id).await? else {
+            self.0.events.remove(&id);
+            return Ok(None);
+        };
+        let known = self.0.events.get(&id).map(|entry| entry.clone());
+        match known {
+            Some(entry) => {
+                let mut kept = entry.page.lock();
+                if kept.facts.revision <= page.facts.revision {
+                    *kept = page.clone();
+                    entry.checked_ms.store(self.0.clock.now_ms(), Ordering::Relaxed);
+                }
+                Ok(Some(kept.facts.clone()))
+            }
+            None => Ok(self.load(id).await?.map(|page| page.facts.clone())),
+        }
     }
 
     /// A plan by its hash; `None` = no such plan.
@@ -272,8 +303,12 @@ impl Catalogue {
     }
 
     async fn read(&self, id: EventId) -> Result<Option<Arc<EventPage>>, StoreError> {
-        let mut connection = self.0.store.pool().acquire().await?;
-        let Some(row) = event::event(&mut connection, id).await? else { return Ok(None) };
+        // Several statements as one moment: a change between them would mix two revisions.
+        let mut transaction = self.0.store.pool().begin().await?;
+        sqlx::raw_sql("set transaction isolation level repeatable read read only").execute(&mut *transaction).await?;
+        let row = event::event(&mut transaction, id).await?;
+        transaction.commit().await?;
+        let Some(row) = row else { return Ok(None) };
         EventPage::from_row(row, self.0.clock.now_ms()).map(Arc::new).map(Some)
     }
 

@@ -1,6 +1,7 @@
 //! The subcommands of `seatwire`. `serve` is the product; the others prepare or examine it and use the same stores:
 //! those of DATABASE_URL and REDIS_URL, or the embedded ones under SEATWIRE_DATA, running or not.
 
+mod admin_key;
 mod event;
 mod import;
 mod paysim;
@@ -31,6 +32,9 @@ enum Command {
     /// Put layouts on sale, and list what is.
     #[command(subcommand)]
     Event(event::Command),
+    /// Make, list and revoke keys of the admin API.
+    #[command(subcommand)]
+    AdminKey(admin_key::Command),
     /// Run the payment simulator by itself.
     Paysim(paysim::Args),
 }
@@ -61,6 +65,7 @@ pub fn run(cli: Cli) -> ExitCode {
                 Command::Serve(args) => serve::run(config, args).await,
                 Command::Import(args) => import::run(config, args).await,
                 Command::Event(command) => event::run(config, command).await,
+                Command::AdminKey(command) => admin_key::run(config, command).await,
                 Command::Paysim(args) => paysim::run(config, args).await,
             }
         })

@@ -108,7 +108,14 @@ pub async fn run(app: &App, who: Option<IdentityId>, message: ClientMessage) -> 
     let op = command.op();
     let began = Instant::now();
     let asked = Asked { who, key, fingerprint: command.fingerprint() };
-    let mut answered = answer(app, &asked, &command).await.unwrap_or_else(Answered::from);
+    let mut answered = answer(app, &asked, &command).await;
+    if let (Err(object), Some(event)) = (&answered, taken_event(&command))
+        && error::is_stale(object)
+        && app.catalogue.refresh(event).await.is_ok()
+    {
+        answered = answer(app, &asked, &command).await;
+    }
+    let mut answered = answered.unwrap_or_else(Answered::from);
     if answered.position.is_none() {
         answered.position = position(app, &command);
     }
@@ -118,15 +125,19 @@ pub async fn run(app: &App, who: Option<IdentityId>, message: ClientMessage) -> 
     Reply { id: Some(id), result: answered.result, position: answered.position, is_replayed: answered.is_replayed }
 }
 
+/// The event of a command that takes seats or places.
+const fn taken_event(command: &Command) -> Option<EventId> {
+    match command {
+        Command::Hold(body) => Some(body.event),
+        Command::HoldBest(body) => Some(body.event),
+        Command::HoldArea(body) => Some(body.event),
+        _ => None,
+    }
+}
+
 /// Where the map stands for an inventory command that was refused before the shelf was asked.
 fn position(app: &App, command: &Command) -> Option<Position> {
-    let event = match command {
-        Command::Hold(body) => body.event,
-        Command::HoldBest(body) => body.event,
-        Command::HoldArea(body) => body.event,
-        _ => return None,
-    };
-    Some(app.seatmap.live_now(event)?.position())
+    Some(app.seatmap.live_now(taken_event(command)?)?.position())
 }
 
 impl Counter for App {

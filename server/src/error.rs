@@ -5,6 +5,7 @@ use crate::catalogue::EventFacts;
 use crate::checkout::{CheckoutError, CheckoutRefusal};
 use crate::identity::TokenError;
 use crate::inventory::{InventoryError, Refusal};
+use crate::organiser::OrganiserError;
 use crate::store::StoreError;
 use seatwire_proto::client::{FieldError, Refused};
 use seatwire_proto::code::ErrorCode;
@@ -60,14 +61,38 @@ pub fn store(error: &StoreError) -> ErrorObject {
     }
 }
 
+/// The event was changed while the command was on its way; it is asked again with the newest facts.
+fn stale() -> ErrorObject {
+    refuse(ErrorCode::Unavailable).with_retry_after_ms(UNAVAILABLE_RETRY_MS).with_data(json!({"stale": true}))
+}
+
+/// Whether the newest facts would help.
+#[must_use]
+pub fn is_stale(object: &ErrorObject) -> bool {
+    object.data.as_ref().is_some_and(|data| data["stale"] == true)
+}
+
 /// The shelf could not answer.
 #[must_use]
 pub fn inventory(error: &InventoryError) -> ErrorObject {
     match error {
         InventoryError::Unavailable(_) => unavailable(error),
+        InventoryError::Stale => stale(),
         InventoryError::TimeoutUnknown => refuse(ErrorCode::TimeoutUnknown),
         InventoryError::Overloaded(_) => refuse(ErrorCode::Overloaded).with_retry_after_ms(OVERLOADED_RETRY_MS),
         InventoryError::Malformed(_) => internal(error),
+    }
+}
+
+/// A change of the organiser was not made.
+#[must_use]
+pub fn organiser(error: &OrganiserError) -> ErrorObject {
+    match error {
+        OrganiserError::EventUnknown => refuse(ErrorCode::EventUnknown),
+        OrganiserError::Refused(field) => bad_field(field),
+        OrganiserError::Store(error) => store(error),
+        OrganiserError::Inventory(error) => inventory(error),
+        OrganiserError::Interrupted(_) => internal(error),
     }
 }
 

@@ -2,6 +2,7 @@
 //! the counter (`command`); reads come from `catalogue` and `seatmap`, never from the booking Redis; pages of the buyer
 //! app lie in the binary. `socket::accept` serves the public router, the admin listener the other one.
 
+mod admin;
 mod call;
 mod event;
 mod headers;
@@ -84,7 +85,7 @@ pub fn router(app: Arc<App>) -> Router {
 /// Everything on the admin listener.
 pub fn admin_router(app: Arc<App>) -> Router {
     let front = Front { app, bodies: Arc::default(), readiness: Arc::default() };
-    Router::new()
+    admin::routes(&front)
         .route("/metrics", get(health::metrics))
         .route("/healthz", get(health::alive))
         .route("/readyz", get(health::ready))

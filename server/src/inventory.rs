@@ -14,13 +14,15 @@ mod journal;
 pub mod key;
 mod life;
 mod map;
+mod offer;
+mod organise;
 mod rebuild;
 mod record;
 mod rule;
 mod script;
 mod settle;
 
-use crate::catalogue::EventFacts;
+use crate::catalogue::{Catalogue, EventFacts};
 use crate::config::InventoryConfig;
 use crate::metrics::Metrics;
 use crate::store::{Store, StoreError};
@@ -28,14 +30,16 @@ pub use best::{BestTry, Block, Looked, MAX_BLOCKS, MAX_SCANNED, Nothing, Stretch
 pub use feed_message::FeedMessage;
 pub use journal::{Changes, Copied, CopyCursor, StreamPosition};
 use life::Lives;
+pub use offer::{Kept, NewOffer, OfferOutcome};
+pub use organise::Stock;
 use parking_lot::Mutex;
 pub use rule::{OrphanCheck, SeatRules, orphan_checks};
 use script::Scripts;
 use seatwire_proto::client::{AreaQuantity, IdempotencyKey, Position};
 use seatwire_proto::id::{EventId, HoldId, IdentityId, OrderId};
-use seatwire_proto::seat::{AreaIndex, SeatIndex};
-use std::sync::Arc;
-use std::sync::atomic::Ordering;
+use seatwire_proto::seat::{AreaIndex, SeatIndex, SeatState};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, OnceLock};
 use tokio::sync::Semaphore;
 
 mod wire;
@@ -224,6 +228,9 @@ pub enum InventoryError {
     /// Redis says it is full or busy: releases and sales still work.
     #[error("the inventory is overloaded: {0}")]
     Overloaded(String),
+    /// The caller's facts of the event are old ones: read them anew and ask again.
+    #[error("the event was changed meanwhile")]
+    Stale,
     /// A reply we cannot read: a defect of ours.
     #[error("unexpected reply: {0}")]
     Malformed(String),
@@ -292,6 +299,10 @@ struct Inner {
     openings: Semaphore,
     /// Baskets that rebuilds of this node gave back, until their owners are told; one entry a rebuild.
     restored: Mutex<Vec<Restored>>,
+    /// Where newer facts come from.
+    catalogue: OnceLock<Catalogue>,
+    /// Whether callers with old facts are told so.
+    wants_fresh: AtomicBool,
 }
 
 /// Events opened or rebuilt at once; further ones wait.
@@ -320,6 +331,8 @@ impl Inventory {
             metrics,
             openings: Semaphore::new(MAX_OPENINGS),
             restored: Mutex::default(),
+            catalogue: OnceLock::new(),
+            wants_fresh: AtomicBool::new(false),
         })))
     }
 
@@ -386,6 +399,106 @@ impl Inventory {
         quantity: u32,
     ) -> Result<Answer<HoldOutcome>, InventoryError> {
         hold::hold_area(&self.0, &caller, area, quantity).await
+    }
+
+    /// Names where newer facts come from, so that nobody holds at a price that is over. Without it callers' facts are taken
+    /// as they are.
+    pub fn follow(&self, catalogue: Catalogue) {
+        // Named twice it stays the first: there is one a node.
+        let _ = self.0.catalogue.set(catalogue);
+        self.0.wants_fresh.store(true, Ordering::Relaxed);
+    }
+
+    /// Tells the shelf of the event's newest state, limits, seats and areas.
+    ///
+    /// # Errors
+    /// When Redis does not answer.
+    pub async fn configure(&self, event: &Arc<EventFacts>) -> Result<(), InventoryError> {
+        organise::configure(&self.0, event).await
+    }
+
+    /// Takes seats out of the sale, at most 500; names those left alone and what they are.
+    ///
+    /// # Errors
+    /// When Redis does not answer.
+    pub async fn block(
+        &self,
+        event: &Arc<EventFacts>,
+        seats: &[SeatIndex],
+    ) -> Result<Answer<Vec<(SeatIndex, SeatState)>>, InventoryError> {
+        organise::block(&self.0, event, seats, true).await
+    }
+
+    /// Puts blocked seats back on sale, at most 500.
+    ///
+    /// # Errors
+    /// When Redis does not answer.
+    pub async fn unblock(&self, event: &Arc<EventFacts>, seats: &[SeatIndex]) -> Result<(), InventoryError> {
+        organise::block(&self.0, event, seats, false).await.map(drop)
+    }
+
+    /// Ends open holds of an event that is over, from the identity with number `from` on; also where to go on.
+    ///
+    /// # Errors
+    /// When Redis does not answer.
+    pub async fn end_holds(
+        &self,
+        event: &Arc<EventFacts>,
+        from: u32,
+        most: u32,
+    ) -> Result<(Vec<HoldRecord>, Option<u32>), InventoryError> {
+        organise::end_holds(&self.0, event, from, most).await
+    }
+
+    /// What is left of an event.
+    ///
+    /// # Errors
+    /// When Redis does not answer.
+    pub async fn stock(&self, event: &Arc<EventFacts>) -> Result<Stock, InventoryError> {
+        organise::stock(&self.0, event).await
+    }
+
+    /// Whether what becomes free is kept for the waitlist from now on. Ending it puts kept seats on the map, and says
+    /// whether more are left: then ask again.
+    ///
+    /// # Errors
+    /// When Redis does not answer.
+    pub async fn keep_for_waitlist(&self, event: &Arc<EventFacts>, keeps: bool) -> Result<bool, InventoryError> {
+        offer::keep(&self.0, event, keeps).await
+    }
+
+    /// Puts these kept seats, at most 500, and all kept places of these areas on the map: nobody who waits can use them.
+    ///
+    /// # Errors
+    /// When Redis does not answer.
+    pub async fn give_up_kept(
+        &self,
+        event: &Arc<EventFacts>,
+        seats: &[SeatIndex],
+        areas: &[AreaIndex],
+    ) -> Result<(), InventoryError> {
+        offer::give_up(&self.0, event, seats, areas).await
+    }
+
+    /// What is kept for the waitlist.
+    ///
+    /// # Errors
+    /// When Redis does not answer.
+    pub async fn kept(&self, event: &Arc<EventFacts>) -> Result<Kept, InventoryError> {
+        offer::kept(&self.0, event).await
+    }
+
+    /// Makes kept seats and places a hold of somebody who waited.
+    ///
+    /// # Errors
+    /// When Redis does not answer; asked again it answers with the offer that was made.
+    pub async fn offer(
+        &self,
+        event: &Arc<EventFacts>,
+        identity: IdentityId,
+        offer: &NewOffer,
+    ) -> Result<OfferOutcome, InventoryError> {
+        offer::offer(&self.0, event, identity, offer).await
     }
 
     /// Adds 120 s to a hold, once.

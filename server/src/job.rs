@@ -7,6 +7,7 @@ mod journal_holds;
 mod poll_provider;
 mod reconcile_payments;
 mod relay_outbox;
+mod tell_changes;
 mod tell_restored;
 
 use crate::app::App;
@@ -21,6 +22,8 @@ const RELAY_PAUSE: Duration = Duration::from_millis(250);
 
 /// Between two looks at the inbox when nobody nudges: finds what a node that died left behind.
 const INBOX_PAUSE: Duration = Duration::from_secs(1);
+/// Between two looks at what organisers and time have changed; a change made on another node nudges.
+const TELL_PAUSE: Duration = Duration::from_millis(500);
 
 /// What one run of a nudged job came to.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -35,6 +38,7 @@ pub async fn run(app: Arc<App>) {
     let reconcile = app.config.checkout.reconcile_interval;
     let inbox_nudge = app.checkout.inbox_nudge();
     let (relay_nudge, check_nudge) = (app.checkout.relay_nudge(), app.checkout.check_nudge());
+    let changed = app.seatmap.outdated();
     tokio::join!(
         every(&app, "expire_holds", sweep, || expire_holds::run(&app)),
         nudged(&app, "apply_webhooks", INBOX_PAUSE, &inbox_nudge, || apply_webhooks::run(&app)),
@@ -42,6 +46,7 @@ pub async fn run(app: Arc<App>) {
         journal_holds::run(&app),
         tell_restored::run(&app),
         nudged(&app, "relay_outbox", RELAY_PAUSE, &relay_nudge, || relay_outbox::run(&app)),
+        nudged(&app, "tell_changes", TELL_PAUSE, &changed, || tell_changes::run(&app)),
         nudged(&app, "reconcile_payments", reconcile, &check_nudge, || reconcile_payments::run(&app)),
     );
 }

@@ -14,6 +14,7 @@ pub mod command;
 pub mod error;
 
 pub mod checkout;
+pub mod organiser;
 
 pub mod catalogue;
 pub mod import;

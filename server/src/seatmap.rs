@@ -38,7 +38,7 @@ use seatwire_proto::client::Position;
 use seatwire_proto::id::EventId;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
-use tokio::sync::OnceCell;
+use tokio::sync::{Notify, OnceCell};
 
 /// The live events of this node; cheap to clone.
 #[derive(Clone)]
@@ -61,6 +61,7 @@ struct Shared {
     feed: Option<Arc<Feed>>,
     events: DashMap<EventId, Arc<OnceCell<Arc<LiveEvent>>>>,
     last_channel: AtomicU32,
+    outdated: Arc<Notify>,
 }
 
 impl SeatMap {
@@ -88,8 +89,16 @@ impl SeatMap {
         source: Arc<dyn MapSource>,
         feed: Option<Arc<Feed>>,
     ) -> Self {
-        let shared =
-            Shared { config, clock, metrics, source, feed, events: DashMap::new(), last_channel: AtomicU32::new(0) };
+        let shared = Shared {
+            config,
+            clock,
+            metrics,
+            source,
+            feed,
+            events: DashMap::new(),
+            last_channel: AtomicU32::new(0),
+            outdated: Arc::default(),
+        };
         Self { shared: Arc::new(shared) }
     }
 
@@ -100,8 +109,8 @@ impl SeatMap {
     pub async fn live(&self, facts: &Arc<EventFacts>) -> Result<Arc<LiveEvent>, InventoryError> {
         let cell = Arc::clone(&self.shared.events.entry(facts.id).or_default());
         let live = cell.get_or_try_init(|| self.begin(facts)).await?;
-        if live.facts().revision < facts.revision {
-            live.refresh_facts(Arc::clone(facts));
+        if live.facts().rank() < facts.rank() {
+            live.refresh_facts(Arc::clone(facts)).await;
         }
         Ok(Arc::clone(live))
     }
@@ -110,6 +119,18 @@ impl SeatMap {
     #[must_use]
     pub fn live_now(&self, event: EventId) -> Option<Arc<LiveEvent>> {
         self.shared.events.get(&event)?.get().cloned()
+    }
+
+    /// Every live event.
+    #[must_use]
+    pub fn live_events(&self) -> Vec<Arc<LiveEvent>> {
+        self.shared.events.iter().filter_map(|entry| entry.value().get().cloned()).collect()
+    }
+
+    /// Notified when the facts of a live event must be read anew.
+    #[must_use]
+    pub fn outdated(&self) -> Arc<Notify> {
+        Arc::clone(&self.shared.outdated)
     }
 
     /// Takes a change that did not come by the feed; tests and benches.
@@ -129,7 +150,13 @@ impl SeatMap {
         let board =
             Board::new(facts, &map, changed_ms).map_err(|error| InventoryError::Malformed(error.to_string()))?;
         let channel = shared.last_channel.fetch_add(1, Ordering::Relaxed) + 1;
-        let live = Arc::new(LiveEvent::new(Arc::clone(facts), channel, shared.clock.clone(), board));
+        let live = Arc::new(LiveEvent::new(
+            Arc::clone(facts),
+            channel,
+            shared.clock.clone(),
+            board,
+            Arc::clone(&shared.outdated),
+        ));
         if let Some(feed) = &shared.feed {
             feed.follow(&live).await.map_err(|error| InventoryError::Unavailable(error.to_string()))?;
             // What was published between the reading and the subscription.

@@ -106,6 +106,11 @@ impl Sender {
         self.publish(&notice_channel(event), &text).await;
     }
 
+    /// Tells every node that looks at the event to read its facts anew. Nodes that miss it find out within about a second.
+    pub async fn event_changed(&self, event: EventId) {
+        self.publish(&facts_channel(event), "").await;
+    }
+
     /// Pushes to every session of this node.
     pub fn to_all(&self, push: &Push) {
         let everyone = self.inner.everyone.read().clone();
@@ -223,10 +228,22 @@ fn identity_channel(identity: IdentityId) -> String {
     format!("{IDENTITY_PREFIX}{identity}")
 }
 
+/// Where it is said that an event's facts changed.
+#[must_use]
+pub fn facts_channel(event: EventId) -> String {
+    format!("{{{event}}}:facts")
+}
+
 /// Where pushes to everyone who looks at an event are published.
 #[must_use]
 pub fn notice_channel(event: EventId) -> String {
     format!("seatwire:notice:{event}")
+}
+
+/// A push as every viewer of this node gets it; `None` for one that cannot be written.
+#[must_use]
+pub fn framed(push: &Push) -> Option<Bytes> {
+    encode(push).map(|text| text_frame(&text))
 }
 
 fn encode(push: &Push) -> Option<String> {

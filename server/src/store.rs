@@ -1,10 +1,13 @@
 //! The ledger: Postgres is the truth about what is sold and paid. SQL lives only here, in `store/` and in migrations.
 //! Functions take an executor, so that the caller owns the transaction; a broken constraint comes back as an outcome.
 
+pub mod admin_key;
+pub mod admin_log;
 pub mod area_stock;
 pub mod constraint;
 pub mod epoch;
 pub mod event;
+pub mod event_change;
 pub mod event_life;
 pub mod hold_journal;
 pub mod identity_use;
@@ -19,6 +22,7 @@ pub mod server_key;
 pub mod taken_seat;
 pub mod ticket;
 pub mod venue;
+pub mod waitlist;
 pub mod webhook_inbox;
 
 use crate::config::StoreConfig;

@@ -18,6 +18,10 @@ pub struct EventFacts {
     pub revision: u64,
     /// State set by the organiser or by time, when the facts were read. See [`EventFacts::state_at`].
     pub state: EventState,
+    /// Why it is in this state, for people.
+    pub state_reason: Option<String>,
+    /// When holders of a presale code may buy; `None` = no presale.
+    pub presale_ms: Option<u64>,
     /// When selling begins.
     pub on_sale_ms: u64,
     /// Of every amount.
@@ -117,7 +121,18 @@ impl EventFacts {
     /// The state at a moment: what is scheduled goes on sale by itself, to the millisecond, and not before.
     #[must_use]
     pub const fn state_at(&self, now_ms: u64) -> EventState {
-        effective_state(self.state, self.on_sale_ms, now_ms)
+        effective_state(self.state, self.presale_ms, self.on_sale_ms, now_ms)
+    }
+
+    /// Orders facts of one event: a later revision is newer, and within one what time has opened.
+    #[must_use]
+    pub const fn rank(&self) -> u64 {
+        let phase = match self.state {
+            EventState::Scheduled => 0,
+            EventState::Presale => 1,
+            _ => 2,
+        };
+        self.revision << 2 | phase
     }
 
     /// Seats and places that could be sold at all through the open channel.
@@ -146,12 +161,26 @@ impl EventFacts {
     }
 }
 
-/// `scheduled` and `on_sale` are one word of the organiser; the time decides which of them it is.
-pub(super) const fn effective_state(state: EventState, on_sale_ms: u64, now_ms: u64) -> EventState {
-    match state {
-        EventState::Scheduled | EventState::OnSale if now_ms >= on_sale_ms => EventState::OnSale,
-        EventState::Scheduled | EventState::OnSale => EventState::Scheduled,
-        other => other,
+/// `scheduled`, `presale` and `on_sale` are one word of the organiser; the time decides which of them it is. An organiser
+/// may also begin a presale by hand, where none has a time.
+pub(super) const fn effective_state(
+    state: EventState,
+    presale_ms: Option<u64>,
+    on_sale_ms: u64,
+    now_ms: u64,
+) -> EventState {
+    match (state, presale_ms) {
+        (EventState::Scheduled | EventState::Presale | EventState::OnSale, _) if now_ms >= on_sale_ms => {
+            EventState::OnSale
+        }
+        (EventState::Presale, None) => EventState::Presale,
+        (EventState::Scheduled | EventState::Presale | EventState::OnSale, Some(presale_ms))
+            if now_ms >= presale_ms =>
+        {
+            EventState::Presale
+        }
+        (EventState::Scheduled | EventState::Presale | EventState::OnSale, _) => EventState::Scheduled,
+        (other, _) => other,
     }
 }
 
@@ -161,9 +190,21 @@ mod tests {
 
     #[test]
     fn what_is_scheduled_goes_on_sale_by_itself_and_not_before() {
-        assert_eq!(effective_state(EventState::Scheduled, 100, 99), EventState::Scheduled);
-        assert_eq!(effective_state(EventState::Scheduled, 100, 100), EventState::OnSale);
-        assert_eq!(effective_state(EventState::OnSale, 100, 99), EventState::Scheduled);
-        assert_eq!(effective_state(EventState::Paused, 100, 200), EventState::Paused);
+        use EventState::{OnSale, Paused, Presale, Scheduled, SoldOut};
+        for (state, presale_ms, now_ms, wanted) in [
+            (Scheduled, None, 99, Scheduled),
+            (Scheduled, None, 100, OnSale),
+            (OnSale, None, 99, Scheduled),
+            (Paused, None, 200, Paused),
+            (SoldOut, None, 200, SoldOut),
+            (Scheduled, Some(50), 49, Scheduled),
+            (Scheduled, Some(50), 50, Presale),
+            (Scheduled, Some(50), 100, OnSale),
+            (Presale, Some(50), 49, Scheduled),
+            (Presale, None, 1, Presale),
+            (Presale, None, 100, OnSale),
+        ] {
+            assert_eq!(effective_state(state, presale_ms, 100, now_ms), wanted, "{state:?} {presale_ms:?} {now_ms}");
+        }
     }
 }

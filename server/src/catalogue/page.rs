@@ -55,7 +55,9 @@ impl EventPage {
             id,
             number: row.number,
             revision: row.revision,
-            state: effective_state(row.summary.state, row.summary.on_sale_ms, now_ms),
+            state: effective_state(row.summary.state, row.summary.presale_ms, row.summary.on_sale_ms, now_ms),
+            state_reason: row.state_reason,
+            presale_ms: row.summary.presale_ms,
             on_sale_ms: row.summary.on_sale_ms,
             currency: currency(&row.summary)?,
             layout: row.summary.layout.clone(),
@@ -111,7 +113,7 @@ impl EventPage {
 pub(super) fn summary(row: SummaryRow, available: u32, now_ms: u64) -> Result<EventSummary, StoreError> {
     Ok(EventSummary {
         currency: currency(&row)?,
-        state: effective_state(row.state, row.on_sale_ms, now_ms),
+        state: effective_state(row.state, row.presale_ms, row.on_sale_ms, now_ms),
         id: row.id,
         name: row.name,
         performers: row.performers,

@@ -19,6 +19,8 @@ const MAX_TURNS: usize = 4;
 pub(super) const NEEDS_ADMISSION: u8 = 1;
 pub(super) const BREAKS_MODE: u8 = 2;
 const HAS_RULES: u8 = 16;
+/// Old facts are refused as stale, so that nobody holds at a price that is over.
+pub(super) const WANTS_FRESH: u8 = 32;
 
 /// What every call says besides its body.
 #[derive(Debug, Clone)]
@@ -66,7 +68,7 @@ impl<'a> Head<'a> {
         out.extend(deadline_ms.to_le_bytes());
         out.extend(epoch.to_le_bytes());
         out.extend(seq.to_le_bytes());
-        out.extend(event.revision.to_le_bytes());
+        out.extend(event.rank().to_le_bytes());
         out.push(event.state as u8);
         out.push(self.flags);
         out.extend(event.rules.seats_per_identity.to_le_bytes());
@@ -117,6 +119,7 @@ pub(super) async fn call_with(
                 }
                 // Nothing was done, and the reply has taught us Redis' clock.
                 Word::Late => {}
+                Word::Stale => return Err(InventoryError::Stale),
                 _ => {
                     life.saw(epoch, reply.seq);
                     if !matches!(verb, Verb::Expire | Verb::Changes | Verb::Records) {

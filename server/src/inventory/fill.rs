@@ -2,7 +2,7 @@
 //! contradict it. Pure: `rebuild` reads the truth and writes what comes out of here.
 
 use super::key::Life;
-use super::record::{BLOCKED, HELD_BY, IdentityRecord, Meta, RESERVED_BY, SLOT_BYTES, SOLD_TO, StoredHold};
+use super::record::{BLOCKED, HELD_BY, IdentityRecord, KEPT, Meta, RESERVED_BY, SLOT_BYTES, SOLD_TO, StoredHold};
 use super::{HoldLine, InventoryError, Place, Restored};
 use crate::catalogue::EventFacts;
 use crate::store::area_stock::AreaStock;
@@ -36,6 +36,8 @@ pub(super) struct Truth {
     /// The journal, the newest change first.
     pub(super) records: Vec<WrittenRecord>,
     pub(super) answers: Vec<JournalAnswer>,
+    /// Whether somebody waits for seats: then what is free is theirs.
+    pub(super) has_waiting: bool,
 }
 
 /// A new life's values, ready to be written.
@@ -46,6 +48,8 @@ pub(super) struct Filled {
     pub(super) values: Vec<(String, Vec<u8>)>,
     pub(super) identities: Vec<(Key, Value)>,
     pub(super) orders: Vec<(Key, Value)>,
+    /// Seats of the waitlist.
+    pub(super) kept: Vec<u32>,
     /// Name of the key and fields of the older answers.
     pub(super) answers: (String, Vec<(Key, Value)>),
     pub(super) restored: Restored,
@@ -123,6 +127,18 @@ impl Places {
                 rest.is_some()
             }
         }
+    }
+
+    /// Everything that is still free is kept for the waitlist: the seats, and the places of each area.
+    fn keep_all(&mut self) -> (Vec<u32>, Vec<u32>) {
+        let mut kept = Vec::new();
+        for (seat, owner) in (0..).zip(&mut self.owners).filter(|(_, owner)| **owner == 0) {
+            *owner = KEPT;
+            kept.push(seat);
+        }
+        let places = self.remaining.clone();
+        self.remaining.fill(0);
+        (kept, places)
     }
 
     /// Seats that are reserved for the hold's own order are held again; its places are counted already.
@@ -284,11 +300,13 @@ pub(super) fn fill(event: &EventFacts, life: Life, truth: &Truth, now_ms: u64) -
         let name: Vec<u8> = answer.identity.uuid().as_bytes().iter().chain(&answer.key).copied().collect();
         (Key::from(&name[..]), Value::from(&answer.answer[..]))
     });
+    let (kept, kept_places) = if truth.has_waiting { places.keep_all() } else { Default::default() };
     let meta = Meta {
         state: event.state as u8,
         has_kept_back: !places.kept_back.is_empty(),
+        keeps: truth.has_waiting,
         epoch: life.epoch,
-        revision: event.revision,
+        revision: event.rank(),
         limit: event.rules.seats_per_identity,
         ttl_ms: u32::try_from(event.rules.hold_ttl_ms).unwrap_or(u32::MAX),
         open_holds: slots.len() as u32,
@@ -300,6 +318,7 @@ pub(super) fn fill(event: &EventFacts, life: Life, truth: &Truth, now_ms: u64) -
     let mut values: Vec<(String, Vec<u8>)> = vec![
         ("s".into(), words(&places.owners)),
         ("a".into(), words(&places.remaining)),
+        ("v".into(), words(&kept_places)),
         ("k".into(), places.kept_back),
         ("n".into(), table),
     ];
@@ -308,6 +327,7 @@ pub(super) fn fill(event: &EventFacts, life: Life, truth: &Truth, now_ms: u64) -
     Ok(Filled {
         meta: meta.encode(),
         values,
+        kept,
         identities,
         orders: orders.collect(),
         answers: (format!("r{}", now_ms / ANSWER_BUCKET_MS), answers.collect()),

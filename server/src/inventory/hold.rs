@@ -1,7 +1,7 @@
 //! Adding to a basket: seats by index, and places of an area. One script call decides and writes.
 
 use super::answer::{self, Success};
-use super::call::{BREAKS_MODE, Head, NEEDS_ADMISSION, ask_with};
+use super::call::{BREAKS_MODE, Head, NEEDS_ADMISSION, WANTS_FRESH, ask_with};
 use super::key::compose_hold_id;
 use super::record::{Reader, encode_group};
 use super::rule::{self, SeatRules};
@@ -13,6 +13,7 @@ use seatwire_proto::id::HoldId;
 use seatwire_proto::seat::{AreaIndex, SeatIndex, SeatState};
 use seatwire_proto::server::{PriceTier, SalesMode};
 use std::sync::Arc;
+use std::sync::atomic::Ordering;
 
 /// The seats as `lua/hold.lua` wants them: its body, and the bounds of the runs; `None` for a seat the event does not have.
 fn body(caller: &Caller, seats: &[SeatIndex]) -> Option<(Vec<u8>, Vec<Value>)> {
@@ -56,7 +57,9 @@ fn body(caller: &Caller, seats: &[SeatIndex]) -> Option<(Vec<u8>, Vec<Value>)> {
 /// The id of the hold, if a new one is opened, and the flags.
 pub(super) fn head(inner: &Inner, caller: &Caller) -> (HoldId, u8) {
     let new_hold = compose_hold_id(inner.scripts.now_ms(), caller.event.number, rand::random());
-    (new_hold, if caller.event.has_waiting_room { NEEDS_ADMISSION } else { 0 })
+    let admission = if caller.event.has_waiting_room { NEEDS_ADMISSION } else { 0 };
+    let fresh = if inner.wants_fresh.load(Ordering::Relaxed) { WANTS_FRESH } else { 0 };
+    (new_hold, admission | fresh)
 }
 
 pub(super) async fn hold(

@@ -83,7 +83,7 @@ pub(super) struct Lives(DashMap<EventId, Arc<EventLife>>);
 impl Lives {
     pub(super) fn of(&self, event: &Arc<EventFacts>) -> Arc<EventLife> {
         if let Some(life) = self.0.get(&event.id) {
-            let is_older = life.facts.read().revision < event.revision;
+            let is_older = life.facts.read().rank() < event.rank();
             if is_older {
                 *life.facts.write() = Arc::clone(event);
             }

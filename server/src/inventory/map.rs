@@ -5,7 +5,7 @@ use super::feed_message::FeedMessage;
 use super::key::Life;
 use super::record::public_state;
 use super::script::{Verb, failure};
-use super::{Inner, InventoryError, MapState};
+use super::{Inner, InventoryError, MapState, organise};
 use crate::catalogue::EventFacts;
 use fred::bytes::Bytes;
 use fred::interfaces::StreamsInterface;
@@ -18,16 +18,23 @@ use uuid::Uuid;
 /// Changes read at once; a node farther behind takes the whole map.
 const MAX_CHANGES_READ: u64 = 4_096;
 
-fn words(bytes: &[u8]) -> impl Iterator<Item = u32> + '_ {
+pub(super) fn words(bytes: &[u8]) -> impl Iterator<Item = u32> + '_ {
     bytes.chunks_exact(4).map(|word| u32::from_le_bytes([word[0], word[1], word[2], word[3]]))
 }
 
 pub(super) async fn read_map(inner: &Arc<Inner>, event: &Arc<EventFacts>) -> Result<MapState, InventoryError> {
     let head = Head::without_key(event, IdentityId::from_uuid(Uuid::nil()));
-    let (epoch, reply) = call(inner, Verb::ReadMap, &head, &[]).await?;
-    let states: Vec<u8> = words(reply.bytes(0)).map(|owner| public_state(owner) as u8).collect();
-    let areas: Vec<u32> = words(reply.bytes(1)).collect();
-    if states.len() != event.seat_count() as usize || areas.len() != event.area_count() as usize {
+    let (mut epoch, mut reply) = call(inner, Verb::ReadMap, &head, &[]).await?;
+    let (seat_count, area_count) = (event.seat_count() as usize, event.area_count() as usize);
+    if reply.bytes(0).len() < seat_count * 4 || reply.bytes(1).len() < area_count * 4 {
+        // The plan grew and the shelf was not told yet.
+        organise::configure(inner, event).await?;
+        (epoch, reply) = call(inner, Verb::ReadMap, &head, &[]).await?;
+    }
+    // Seats beyond the plan as the caller knows it wait until it knows more.
+    let states: Vec<u8> = words(reply.bytes(0)).take(seat_count).map(|owner| public_state(owner) as u8).collect();
+    let areas: Vec<u32> = words(reply.bytes(1)).take(area_count).collect();
+    if states.len() != seat_count || areas.len() != area_count {
         return Err(InventoryError::Malformed(format!("a map of {} seats and {} areas", states.len(), areas.len())));
     }
     Ok(MapState { epoch, seq: reply.seq, server_ms: reply.redis_ms, states, areas })

@@ -9,9 +9,11 @@ use super::record::Reader;
 use super::script::{RedisIdentity, Scripts, Verb, Word, failure};
 use super::{Inner, InventoryError};
 use crate::catalogue::EventFacts;
-use crate::store::{Store, StoreError, area_stock, epoch, event_life, hold_journal, identity_use, taken_seat};
+use crate::store::{
+    Store, StoreError, area_stock, epoch, event_life, hold_journal, identity_use, taken_seat, waitlist,
+};
 use fred::bytes::Bytes;
-use fred::interfaces::{HashesInterface, KeysInterface};
+use fred::interfaces::{HashesInterface, KeysInterface, SortedSetsInterface};
 use fred::types::{Key, Value};
 use seatwire_proto::id::EventId;
 use std::sync::Arc;
@@ -76,6 +78,12 @@ async fn open_in(
     if begun != Word::Begun {
         return Err(InventoryError::Unavailable("another node began a newer life".into()));
     }
+    // What the caller knows of the event may be old; what is filled now is not told again.
+    let fresh = match inner.catalogue.get() {
+        Some(catalogue) => catalogue.refresh(event.id).await?,
+        None => None,
+    };
+    let event = fresh.as_deref().unwrap_or(event);
     let now_ms = inner.scripts.now_ms();
     let truth = Truth::read(&inner.store, event.id, now_ms).await?;
     let filled = fill::fill(event, new, &truth, now_ms)?;
@@ -161,6 +169,7 @@ impl Truth {
             over: event_life::orders_over(&mut *transaction, event, &locking).await?.into_iter().collect(),
             answers: hold_journal::answers_of_event(&mut *transaction, event, since_s).await?,
             records,
+            has_waiting: waitlist::has_waiting(&mut *transaction, event).await?,
         };
         transaction.commit().await.map_err(StoreError::from)?;
         Ok(truth)
@@ -174,6 +183,11 @@ impl Filled {
             let batch: Vec<(Key, Value)> =
                 batch.iter().map(|(name, bytes)| (Key::from(life.key(name)), Value::from(&bytes[..]))).collect();
             let () = client.mset(batch).await.map_err(|error| failure(&error))?;
+        }
+        for seats in self.kept.chunks(FILL_BATCH) {
+            let members: Vec<(f64, String)> = seats.iter().map(|seat| (0.0, seat.to_string())).collect();
+            let () =
+                client.zadd(life.key("w"), None, None, false, false, members).await.map_err(|error| failure(&error))?;
         }
         for (name, fields) in [("p", &self.identities), ("o", &self.orders), (&*self.answers.0, &self.answers.1)] {
             for batch in fields.chunks(FILL_BATCH) {

@@ -13,6 +13,8 @@ const LOCKED: u8 = 2;
 const OFFER: u8 = 4;
 /// Owner word of a seat that is kept back.
 pub(super) const BLOCKED: u32 = 1;
+/// Owner word of a seat that is kept for the waitlist: nobody's yet, and shown as held.
+pub(super) const KEPT: u32 = 2;
 /// Kinds of owner words; the low 30 bits are the number of the identity.
 pub(super) const HELD_BY: u32 = 0x4000_0000;
 pub(super) const SOLD_TO: u32 = 0x8000_0000;
@@ -64,6 +66,8 @@ pub(super) const fn public_state(owner: u32) -> SeatState {
 pub(super) struct Meta {
     pub(super) state: u8,
     pub(super) has_kept_back: bool,
+    /// Whether what becomes free is kept for the waitlist.
+    pub(super) keeps: bool,
     pub(super) epoch: u32,
     pub(super) revision: u64,
     pub(super) limit: u32,
@@ -75,7 +79,7 @@ pub(super) struct Meta {
 
 impl Meta {
     pub(super) fn encode(&self) -> Vec<u8> {
-        let mut out = vec![VERSION, self.state, u8::from(self.has_kept_back)];
+        let mut out = vec![VERSION, self.state, u8::from(self.has_kept_back) + 2 * u8::from(self.keeps)];
         out.extend(self.epoch.to_le_bytes());
         out.extend(self.revision.to_le_bytes());
         out.extend(self.limit.to_le_bytes());

@@ -46,6 +46,13 @@ pub(super) enum Verb {
     Records,
     Begin,
     Open,
+    Configure,
+    Block,
+    EndHolds,
+    Stock,
+    Keep,
+    Kept,
+    Offer,
 }
 
 /// Lets a verb that only gives back run while Redis is full.
@@ -72,7 +79,7 @@ const TAIL: &str = include_str!("lua/tail.lua");
 const RETURN_DONE: &str = include_str!("lua/return_done.lua");
 
 impl Verb {
-    const ALL: [Verb; 17] = [
+    const ALL: [Verb; 24] = [
         Verb::Hold,
         Verb::HoldBest,
         Verb::HoldScan,
@@ -90,6 +97,13 @@ impl Verb {
         Verb::Records,
         Verb::Begin,
         Verb::Open,
+        Verb::Configure,
+        Verb::Block,
+        Verb::EndHolds,
+        Verb::Stock,
+        Verb::Keep,
+        Verb::Kept,
+        Verb::Offer,
     ];
 
     /// Whether it runs while Redis is full, and its parts in order.
@@ -237,6 +251,45 @@ impl Verb {
             Verb::Records => (true, &[HEAD, include_str!("lua/records.lua")]),
             Verb::Begin => (true, &[include_str!("lua/begin.lua")]),
             Verb::Open => (false, &[include_str!("lua/open.lua")]),
+            Verb::Configure => {
+                (true, &[HEAD, GIVES_BACK, SETTLE, GIVE_BACK, include_str!("lua/configure.lua"), TAIL, RETURN_DONE])
+            }
+            Verb::Block => {
+                (true, &[HEAD, GIVES_BACK, SETTLE, GIVE_BACK, include_str!("lua/block.lua"), TAIL, RETURN_DONE])
+            }
+            Verb::EndHolds => (
+                true,
+                &[
+                    HEAD,
+                    TOUCHES_OTHERS,
+                    SETTLE,
+                    GIVE_BACK,
+                    OTHERS,
+                    include_str!("lua/end_holds.lua"),
+                    TAIL,
+                    include_str!("lua/return_ended.lua"),
+                ],
+            ),
+            Verb::Stock => (true, &[HEAD, include_str!("lua/stock.lua")]),
+            Verb::Keep => {
+                (true, &[HEAD, GIVES_BACK, SETTLE, GIVE_BACK, include_str!("lua/keep.lua"), TAIL, RETURN_DONE])
+            }
+            Verb::Kept => (true, &[HEAD, include_str!("lua/kept.lua")]),
+            Verb::Offer => (
+                false,
+                &[
+                    HEAD,
+                    GIVES_BACK,
+                    SETTLE,
+                    GIVE_BACK,
+                    include_str!("lua/offer.lua"),
+                    BEGIN_WRITING,
+                    include_str!("lua/offer_write.lua"),
+                    FINISH_WRITING,
+                    TAIL,
+                    RETURN_DONE,
+                ],
+            ),
         }
     }
 
@@ -308,6 +361,7 @@ pub(super) enum Word {
     Begun,
     Opened,
     Overtaken,
+    Stale,
 }
 
 /// How a call ended without a reply.
@@ -512,6 +566,7 @@ fn read_reply(value: Value) -> Result<Reply, InventoryError> {
         b"begun" => Word::Begun,
         b"opened" => Word::Opened,
         b"overtaken" => Word::Overtaken,
+        b"stale" => Word::Stale,
         _ => return Err(InventoryError::Malformed(format!("a script answered {word:?}"))),
     };
     let redis_ms = parts.next().and_then(|value| value.as_u64()).unwrap_or_default();

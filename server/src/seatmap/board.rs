@@ -118,6 +118,26 @@ impl Board {
         Applied::Changed
     }
 
+    /// Takes a plan that grew: the new seats are available until the store says otherwise, which changes no digest.
+    pub(super) fn grow(&mut self, facts: &EventFacts) {
+        self.section_ends = facts.sections.iter().map(|section| section.end.0).collect();
+        self.available.resize(self.section_ends.len(), 0);
+        let first_new = self.states.len() as u32;
+        for seat in first_new..facts.seat_count() {
+            if let Some(section) = section_of(&self.section_ends, SeatIndex(seat)) {
+                self.available[section] += 1;
+            }
+        }
+        self.states.resize(self.states.len().max(facts.seat_count() as usize), SeatState::Available);
+    }
+
+    /// Whether a change names only seats and areas of this board.
+    #[must_use]
+    pub fn knows(&self, change: &FeedMessage) -> bool {
+        change.seats.iter().all(|(seat, _)| seat.position() < self.states.len())
+            && change.areas.iter().all(|(area, _)| area.position() < self.areas.len())
+    }
+
     /// Moves on to a later whole map of the same epoch by its differences, so that viewers get a delta.
     /// `false` when that cannot be: another epoch, another shape, or an older map.
     pub fn advance_to(&mut self, next: &Self, dirty: &mut Dirty) -> bool {

@@ -60,6 +60,10 @@ impl Feed {
 
     fn route(&self, channel: &str, payload: &[u8]) {
         let Some(live) = self.routes.get(channel).map(|live| Arc::clone(&live)) else { return };
+        if channel == crate::sender::facts_channel(live.id()) {
+            live.facts_are_old();
+            return;
+        }
         if channel == notice_channel(&live) {
             match std::str::from_utf8(payload) {
                 Ok(text) => {
@@ -86,6 +90,6 @@ fn notice_channel(live: &LiveEvent) -> String {
     crate::sender::notice_channel(live.id())
 }
 
-fn channels(live: &LiveEvent) -> [String; 2] {
-    [key::feed_channel(live.id()), notice_channel(live)]
+fn channels(live: &LiveEvent) -> [String; 3] {
+    [key::feed_channel(live.id()), notice_channel(live), crate::sender::facts_channel(live.id())]
 }

@@ -16,8 +16,9 @@ use parking_lot::Mutex;
 use seatwire_proto::client::Position;
 use seatwire_proto::id::EventId;
 use seatwire_proto::seat::SeatState;
-use seatwire_proto::server::SubscribeReply;
+use seatwire_proto::server::{Push, SubscribeReply};
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 use tokio::sync::Notify;
 
@@ -41,6 +42,10 @@ pub struct LiveEvent {
     begun: Instant,
     /// Wakes the actor.
     pub(super) nudge: Notify,
+    is_outdated: AtomicBool,
+    /// Wakes whoever follows changes of facts; one a node.
+    outdated: Arc<Notify>,
+    refreshing: tokio::sync::Mutex<()>,
 }
 
 #[derive(Debug)]
@@ -89,7 +94,7 @@ fn latest(one: Position, other: Position) -> Position {
 }
 
 impl LiveEvent {
-    pub(super) fn new(facts: Arc<EventFacts>, channel: u32, clock: Clock, board: Board) -> Self {
+    pub(super) fn new(facts: Arc<EventFacts>, channel: u32, clock: Clock, board: Board, outdated: Arc<Notify>) -> Self {
         let now = Instant::now();
         Self {
             id: facts.id,
@@ -113,6 +118,9 @@ impl LiveEvent {
             waiting: tokio::sync::Mutex::default(),
             begun: now,
             nudge: Notify::new(),
+            is_outdated: AtomicBool::new(false),
+            outdated,
+            refreshing: tokio::sync::Mutex::default(),
         }
     }
 
@@ -134,9 +142,57 @@ impl LiveEvent {
         self.facts.lock().clone()
     }
 
-    /// Replaces the facts; the seats of the map stay.
-    pub fn refresh_facts(&self, facts: Arc<EventFacts>) {
-        *self.facts.lock() = facts;
+    /// The facts must be read anew: whoever follows changes is woken.
+    pub fn facts_are_old(&self) {
+        self.is_outdated.store(true, Ordering::Release);
+        self.outdated.notify_one();
+    }
+
+    /// Whether the facts must be read anew; asking takes the mark away.
+    pub fn take_outdated(&self) -> bool {
+        self.is_outdated.swap(false, Ordering::AcqRel)
+    }
+
+    /// Replaces the facts by newer ones and tells everyone who looks what that means for them. Viewers hear of new seats
+    /// before the first frame that can name one.
+    pub async fn refresh_facts(&self, facts: Arc<EventFacts>) {
+        let _one_at_a_time = self.refreshing.lock().await;
+        let before = self.facts();
+        if before.rank() >= facts.rank() {
+            return;
+        }
+        let grows = facts.layout != before.layout;
+        let grown = Push::LayoutChange { event: self.id, layout: facts.layout.clone(), seat_count: facts.seat_count() };
+        if grows {
+            self.push(&grown).await;
+        }
+        {
+            let mut kept = self.facts.lock();
+            *kept = Arc::clone(&facts);
+            if grows {
+                self.core.lock().board.grow(&facts);
+                // What is kept speaks of fewer seats.
+                *self.snapshots.lock() = SnapshotCache::default();
+            }
+        }
+        if grows {
+            // Again for whoever joined while the first round was told.
+            self.push(&grown).await;
+            self.suspect();
+        }
+        if facts.price_tiers != before.price_tiers {
+            self.push(&Push::PriceChange { event: self.id, price_tiers: facts.price_tiers.clone() }).await;
+        }
+        if facts.state != before.state || facts.state_reason != before.state_reason {
+            let reason = facts.state_reason.clone();
+            self.push(&Push::EventState { event: self.id, state: facts.state, reason }).await;
+        }
+    }
+
+    async fn push(&self, push: &Push) {
+        if let Some(text) = crate::sender::framed(push) {
+            self.notify_all(&text).await;
+        }
     }
 
     /// Where the board stands.
@@ -272,7 +328,13 @@ impl LiveEvent {
             let core = &mut *core;
             let told = Position { epoch: change.epoch, seq: change.seq };
             core.rumoured = latest(core.rumoured, told);
-            let applied = core.board.apply(change, &mut core.dirty);
+            let applied = if core.board.knows(change) {
+                core.board.apply(change, &mut core.dirty)
+            } else {
+                // A seat of a plan that grew: the facts come first.
+                self.facts_are_old();
+                Applied::Gap
+            };
             match applied {
                 Applied::Changed => core.last_change = Instant::now(),
                 Applied::Gap => core.is_suspect = true,

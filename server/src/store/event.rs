@@ -89,6 +89,8 @@ pub struct SummaryRow {
     pub venue: Venue,
     /// When it begins.
     pub starts_ms: u64,
+    /// When the presale begins.
+    pub presale_ms: Option<u64>,
     /// When selling begins.
     pub on_sale_ms: u64,
     /// As set.
@@ -120,6 +122,8 @@ pub struct EventRow {
     pub revision: u64,
     /// For people.
     pub description: String,
+    /// Why it is in its state, for people.
+    pub state_reason: Option<String>,
     /// Limits and times.
     pub rules: Rules,
     /// One byte a seat.
@@ -161,13 +165,13 @@ pub struct EventFilter {
 }
 
 /// Reads one of the wire's words back from a column.
-fn word<T: serde::de::DeserializeOwned>(text: &str) -> Result<T, StoreError> {
+pub(super) fn word<T: serde::de::DeserializeOwned>(text: &str) -> Result<T, StoreError> {
     serde_json::from_value(serde_json::Value::from(text))
         .map_err(|error| StoreError::Malformed(format!("{text:?}: {error}")))
 }
 
 /// One of the wire's words, as a column keeps it.
-fn column<T: serde::Serialize>(value: &T) -> String {
+pub(super) fn column<T: serde::Serialize>(value: &T) -> String {
     match serde_json::to_value(value) {
         Ok(serde_json::Value::String(text)) => text,
         _ => String::new(),

@@ -11,6 +11,7 @@ mod http_order;
 mod http_read;
 mod import;
 mod inventory;
+mod organiser;
 mod paysim;
 mod protocol;
 mod seatmap;

@@ -1,6 +1,7 @@
 //! What every integration test stands on: real Postgres and Redis, a real server, a client that knows only the wire,
 //! and waiting for conditions instead of for time.
 
+pub(crate) mod admin;
 pub(crate) mod client;
 pub(crate) mod map;
 pub(crate) mod node;

@@ -1,15 +1,27 @@
 -- Freeing places; only where the verb or an ended hold needs it.
--- A seat becomes available, or blocked where it is kept back.
+-- While people wait for seats, what becomes free is theirs first and does not show as available.
+local keeps = floor(m_flags / 2) % 2 == 1
+-- A seat becomes available, or blocked where it is kept back, or kept for the waitlist.
 local free_seat = gives_back and function(seat)
   local owner = 0
-  if m_flags % 2 == 1 and byte(call('GETRANGE', base .. 'k', seat, seat)) ~= 0 then owner = 1 end
+  if m_flags % 2 == 1 and byte(call('GETRANGE', base .. 'k', seat, seat)) ~= 0 then
+    owner = 1
+  elseif keeps then
+    owner = KEPT
+    call('ZADD', base .. 'w', format('%d', now), seat)
+  end
   call('SETRANGE', base .. 's', seat * 4, pack('<I4', owner))
   if owner == 0 then available = available + 1 end
-  seat_words = seat_words .. pack('<I4', seat * 4 + owner * 3)
+  seat_words = seat_words .. pack('<I4', seat * 4 + (owner == 0 and 0 or owner == 1 and 3 or 1))
   map_changes = true
 end
 
 local change_area = gives_back and function(area, by)
+  if by > 0 and keeps then
+    local kept = unpack('<I4', call('GETRANGE', base .. 'v', area * 4, area * 4 + 3) .. '\0\0\0\0')
+    call('SETRANGE', base .. 'v', area * 4, pack('<I4', kept + by))
+    return
+  end
   local left = max(0, unpack('<I4', call('GETRANGE', base .. 'a', area * 4, area * 4 + 3)) + by)
   call('SETRANGE', base .. 'a', area * 4, pack('<I4', left))
   area_words = area_words .. pack('<I4I4', area, left)

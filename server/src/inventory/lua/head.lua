@@ -7,6 +7,7 @@
 --   lost          no meta: this life of the event is not in this Redis
 --   behind        seq is lower than one the caller has seen: an old copy of the data
 --   late          the caller has given up
+--   stale         the caller does not know the newest prices and limits (only to callers that ask for it)
 --   key_reused    same key, other body
 --   replayed      answer, hold: the first answer under this key
 --   done          answer, hold: the answer; a marked answer means "with this hold"
@@ -20,10 +21,11 @@ local ADMISSION_REQUIRED, NOT_ON_SALE, PAUSED, SOLD_OUT = 20, 21, 22, 23
 local HOLD_NOT_FOUND, HOLD_EXPIRED, EXTEND_REFUSED, HOLD_LOCKED = 24, 25, 26, 27
 local MODE_NOT_ALLOWED, SEAT_TAKEN, NOT_ENOUGH, AREA_FULL, LIMIT_EXCEEDED = 28, 29, 30, 31, 32
 local NOT_IN_HOLD = 35
--- Owner words of the seat map: 0 available, 1 blocked, else a kind plus the number of an identity.
+-- Owner words of the seat map: 0 available, 1 blocked, 2 kept for the waitlist, else a kind plus the number of an identity.
+local KEPT = 2
 local HELD_BY, SOLD_TO, RESERVED_BY = 0x40000000, 0x80000000, 0xC0000000
 -- Flags of a hold.
-local EXTENDED, LOCK = 1, 2
+local EXTENDED, LOCK, OFFER = 1, 2, 4
 -- A jump of the clock above this, while holds are open and nobody swept, pauses expiry until the sweeper has judged it.
 local JUMP_MS = 30000
 -- Holds that end share lists of this width.

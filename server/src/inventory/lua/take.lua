@@ -1,8 +1,12 @@
 -- Shared by the verbs that add to a hold: what comes before the places are looked at.
 -- Order of refusals: admission_required, event state, hold_locked, mode_not_allowed (then the verb's own, and the limit).
 -- Flags of the call: 1 the caller must be admitted, 2 the sales mode of a section is broken, 16 the last argument is the
--- rules: mask of the allocations that are open now I4, and what the verb says of them.
-local rules = flags >= 16 and ARGV[#ARGV]
+-- rules: mask of the allocations that are open now I4, and what the verb says of them, 32 the caller wants to know when its
+-- prices are old ones.
+if floor(flags / 32) % 2 == 1 and revision < m_revision then return { 'stale', raw, seq } end
+-- Sold out is a fact and no gate: what is available again is sold at once, unless somebody waits for it.
+if m_state == 4 and available > 0 and floor(m_flags / 2) % 2 == 0 then m_state = 2 end
+local rules = floor(flags / 16) % 2 == 1 and ARGV[#ARGV]
 -- Allocations whose seats the caller may take: those unlocked and still open.
 local opened = unlocked ~= 0 and rules and bit.band(unlocked, unpack('<I4', rules)) or 0
 local COMPANION_RULE, ORPHAN_SEAT, MISSED = 33, 34, 36

@@ -16,7 +16,7 @@ pub async fn events(executor: impl PgExecutor<'_>, filter: &EventFilter) -> Resu
     let (after_ms, after_id) = filter.after.map_or((-1, Uuid::nil()), |(ms, id)| (ms as i64, id.uuid()));
     let rows = sqlx::query_as!(
         RawSummary,
-        r#"select e.id, e.name, e.starts_ms, e.on_sale_ms, e.state, e.currency, e.layout_hash, e.seat_count,
+        r#"select e.id, e.name, e.starts_ms, e.presale_ms, e.on_sale_ms, e.state, e.currency, e.layout_hash, e.seat_count,
                   e.has_waiting_room, e.has_waitlist,
                   v.id as venue_id, v.name as venue_name, v.city, v.country, v.lat, v.lon, v.time_zone,
                   (select coalesce(jsonb_agg(jsonb_build_object('code', t.code, 'name', t.name, 'color', t.color,
@@ -67,9 +67,9 @@ fn escape_like(word: &str) -> String {
 /// Postgres' own; `Malformed` for a row that does not make sense.
 pub async fn event(connection: &mut PgConnection, id: EventId) -> Result<Option<EventRow>, StoreError> {
     let row = sqlx::query!(
-        r#"select e.id, e.name, e.starts_ms, e.on_sale_ms, e.state, e.currency, e.layout_hash, e.seat_count,
+        r#"select e.id, e.name, e.starts_ms, e.presale_ms, e.on_sale_ms, e.state, e.currency, e.layout_hash, e.seat_count,
                   e.has_waiting_room, e.has_waitlist, e.number as "number!", e.revision, e.description,
-                  e.seats_per_identity, e.hold_ttl_ms, e.orphans, e.seat_tiers, e.blocked,
+                  e.state_reason, e.seats_per_identity, e.hold_ttl_ms, e.orphans, e.seat_tiers, e.blocked,
                   v.id as venue_id, v.name as venue_name, v.city, v.country, v.lat, v.lon, v.time_zone,
                   (select coalesce(jsonb_agg(jsonb_build_object('code', t.code, 'name', t.name, 'color', t.color,
                               'price_minor', t.price_minor, 'fee_minor', t.fee_minor) order by t.position), '[]')
@@ -95,6 +95,7 @@ pub async fn event(connection: &mut PgConnection, id: EventId) -> Result<Option<
         id: row.id,
         name: row.name,
         starts_ms: row.starts_ms,
+        presale_ms: row.presale_ms,
         on_sale_ms: row.on_sale_ms,
         state: row.state,
         currency: row.currency,
@@ -118,6 +119,7 @@ pub async fn event(connection: &mut PgConnection, id: EventId) -> Result<Option<
         number: row.number as u32,
         revision: row.revision as u64,
         description: row.description,
+        state_reason: row.state_reason,
         rules,
         seat_tiers: row.seat_tiers,
         blocked: row.blocked,
@@ -169,6 +171,7 @@ struct RawSummary {
     id: Uuid,
     name: String,
     starts_ms: i64,
+    presale_ms: Option<i64>,
     on_sale_ms: i64,
     state: String,
     currency: String,
@@ -210,6 +213,7 @@ impl TryFrom<RawSummary> for SummaryRow {
                 time_zone: row.time_zone,
             },
             starts_ms: row.starts_ms as u64,
+            presale_ms: row.presale_ms.map(|ms| ms as u64),
             on_sale_ms: row.on_sale_ms as u64,
             state: word(&row.state)?,
             currency: row.currency,

@@ -166,7 +166,8 @@ async fn refusals_of_best_seats_come_in_the_stated_order() {
         facts.has_waiting_room = false;
         for (state, refusal) in [
             (EventState::Paused, Refusal::Paused),
-            (EventState::SoldOut, Refusal::SoldOut),
+            // Sold out is a fact and no gate: with seats left it is on sale.
+            (EventState::SoldOut, Refusal::HoldLocked(order)),
             (EventState::Scheduled, Refusal::NotOnSale),
             (EventState::Presale, Refusal::NotOnSale),
             (EventState::Closed, Refusal::NotOnSale),

@@ -52,6 +52,8 @@ pub(crate) fn facts() -> EventFacts {
         number: 7,
         revision: 1,
         state: EventState::OnSale,
+        state_reason: None,
+        presale_ms: None,
         on_sale_ms: 0,
         currency: "EUR".parse().expect("three capitals"),
         layout: String::new(),

@@ -134,6 +134,8 @@ fn facts(seat_count: u32) -> EventFacts {
         number: 1,
         revision: 1,
         state: EventState::OnSale,
+        state_reason: None,
+        presale_ms: None,
         on_sale_ms: 0,
         currency: "EUR".parse().expect("a currency"),
         layout: "0".repeat(32),

@@ -38,6 +38,7 @@ pub(crate) struct Draft {
     pub(crate) accessible: Vec<u32>,
     /// Seats for their companions.
     pub(crate) companion: Vec<u32>,
+    pub(crate) has_waitlist: bool,
 }
 
 impl Default for Draft {
@@ -56,6 +57,7 @@ impl Default for Draft {
             sales_mode: SalesMode::PickSeat,
             accessible: Vec::new(),
             companion: Vec::new(),
+            has_waitlist: false,
         }
     }
 }
@@ -182,7 +184,7 @@ pub(crate) async fn enter_event(store: &Store, draft: &Draft) -> EventId {
             orphans: draft.orphans,
         },
         has_waiting_room: false,
-        has_waitlist: false,
+        has_waitlist: draft.has_waitlist,
         price_tiers: vec![tier("A", draft.tier_a_minor), tier("B", TIER_B_MINOR)],
         seat_tiers,
         blocked,

@@ -1,0 +1,20 @@
+-- configure: what the organiser changed reaches the shelf. head.lua takes state, limit and time to live of a newer revision;
+-- here a plan that grew gets its new seats and areas, at the end and once.
+-- ARGV[2]  seats of the plan I4, areas of it I4.
+-- Answers  done. Publishes a change when there is something new: new seats are available, or kept for the waitlist.
+local wanted, wanted_areas = unpack('<I4I4', body)
+local had = call('STRLEN', base .. 's') / 4
+if wanted > had then
+  if m_flags % 2 == 1 then call('SETRANGE', base .. 'k', wanted - 1, '\0') end
+  call('SETRANGE', base .. 's', wanted * 4 - 4, '\0\0\0\0')
+  map_changes = true
+  if keeps then
+    for seat = had, wanted - 1 do free_seat(seat) end
+  else
+    available = available + wanted - had
+  end
+end
+if wanted_areas * 4 > call('STRLEN', base .. 'a') then
+  call('SETRANGE', base .. 'a', wanted_areas * 4 - 4, '\0\0\0\0')
+  map_changes = true
+end

@@ -1,0 +1,1 @@
+return { 'done', raw, seq, answer, hold, table.concat(revoked), go_on }

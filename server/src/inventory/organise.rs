@@ -1,0 +1,104 @@
+//! The organiser's side of the shelf: states and limits, seats blocked and appended, holds ended with their event, and
+//! what is left. All of it absolute, so that saying it twice is saying it once.
+
+use super::answer;
+use super::call::{Head, ask, call};
+use super::map::words;
+use super::script::Verb;
+use super::{Answer, HoldRecord, Inner, InventoryError};
+use crate::catalogue::EventFacts;
+use seatwire_proto::id::IdentityId;
+use seatwire_proto::seat::{SeatIndex, SeatState};
+use std::sync::Arc;
+use uuid::Uuid;
+
+/// Most seats of one call: below a millisecond of Redis.
+const MAX_SEATS: usize = 500;
+
+/// What is left of an event.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Stock {
+    /// Seats on the map as available.
+    pub available: u32,
+    /// Holds that are open or being paid.
+    pub open_holds: u32,
+    /// Places left in each area.
+    pub areas: Vec<u32>,
+    /// Seats and places kept for the waitlist.
+    pub kept: u32,
+}
+
+impl Stock {
+    /// Whether nobody but the waitlist can get anything any more, unless an order is given back.
+    #[must_use]
+    pub fn is_gone(&self) -> bool {
+        !self.has_some() && self.open_holds == 0
+    }
+
+    /// Whether there is anything for everyone.
+    #[must_use]
+    pub fn has_some(&self) -> bool {
+        self.available > 0 || self.areas.iter().any(|&left| left > 0)
+    }
+}
+
+pub(super) fn nobody() -> IdentityId {
+    IdentityId::from_uuid(Uuid::nil())
+}
+
+pub(super) async fn configure(inner: &Arc<Inner>, event: &Arc<EventFacts>) -> Result<(), InventoryError> {
+    let mut body = event.seat_count().to_le_bytes().to_vec();
+    body.extend(event.area_count().to_le_bytes());
+    let head = Head::without_key(event, nobody());
+    call(inner, Verb::Configure, &head, &body).await.map(drop)
+}
+
+pub(super) async fn block(
+    inner: &Arc<Inner>,
+    event: &Arc<EventFacts>,
+    seats: &[SeatIndex],
+    blocks: bool,
+) -> Result<Answer<Vec<(SeatIndex, SeatState)>>, InventoryError> {
+    if seats.len() > MAX_SEATS {
+        return Err(InventoryError::Malformed(format!("a block of {} seats", seats.len())));
+    }
+    let mut body = vec![u8::from(blocks)];
+    body.extend(seats.iter().flat_map(|seat| seat.0.to_le_bytes()));
+    let head = Head::without_key(event, nobody());
+    ask(inner, Verb::Block, &head, &body, |outcome, _| match outcome {
+        Ok(success) => words(success.extra)
+            .map(|word| {
+                let state = SeatState::from_u8((word & 3) as u8);
+                state.map(|state| (SeatIndex(word >> 2), state))
+            })
+            .collect::<Option<Vec<_>>>()
+            .ok_or_else(|| InventoryError::Malformed("a state that is none".into())),
+        Err(refusal) => Err(InventoryError::Malformed(format!("block was refused: {refusal:?}"))),
+    })
+    .await
+}
+
+pub(super) async fn end_holds(
+    inner: &Arc<Inner>,
+    event: &Arc<EventFacts>,
+    from: u32,
+    most: u32,
+) -> Result<(Vec<HoldRecord>, Option<u32>), InventoryError> {
+    let mut body = from.to_le_bytes().to_vec();
+    body.extend(most.to_le_bytes());
+    let (_, reply) = call(inner, Verb::EndHolds, &Head::without_key(event, nobody()), &body).await?;
+    let ended = answer::holds(reply.bytes(2))?.into_iter().filter_map(|(_, hold)| hold).collect();
+    let next = u32::try_from(reply.int(3)).ok().filter(|&next| next > 0);
+    Ok((ended, next))
+}
+
+pub(super) async fn stock(inner: &Arc<Inner>, event: &Arc<EventFacts>) -> Result<Stock, InventoryError> {
+    let (_, reply) = call(inner, Verb::Stock, &Head::without_key(event, nobody()), &[]).await?;
+    let kept_places: u32 = words(reply.bytes(4)).sum();
+    Ok(Stock {
+        available: reply.int(0) as u32,
+        open_holds: reply.int(1) as u32,
+        areas: words(reply.bytes(2)).collect(),
+        kept: reply.int(3) as u32 + kept_places,
+    })
+}

@@ -1,0 +1,49 @@
+//! What changed reaches the shelf and this node's viewers: changes of organisers that were not told when they were made,
+//! states that time opens, sell-outs and their end, holds of events that are over. Any node, safe twice.
+
+use super::Round;
+use crate::app::App;
+use crate::catalogue::EventFacts;
+use crate::store::event_change;
+use seatwire_proto::server::EventState;
+use std::sync::Arc;
+
+/// Changes told to the shelf in one round; the next follows within a second.
+const MAX_TOLD: u32 = 20;
+
+pub(super) async fn run(app: &Arc<App>) -> anyhow::Result<Round> {
+    for live in app.seatmap.live_events() {
+        let facts = if live.take_outdated() {
+            app.catalogue.refresh(live.id()).await?
+        } else {
+            app.catalogue.event(live.id()).await?
+        };
+        if let Some(facts) = facts {
+            app.seatmap.live(&facts).await?;
+        }
+    }
+    for event in event_change::behind(app.store.pool(), MAX_TOLD).await? {
+        if let Err(error) = app.organiser.tell(event).await {
+            tracing::warn!(%event, %error, "a change is told later");
+        }
+    }
+    for (event, may_have_holds) in app.inventory.touched_events() {
+        if let Some(facts) = app.catalogue.event(event.id).await?
+            && let Err(error) = follow(app, &facts, may_have_holds).await
+        {
+            tracing::warn!(event = %facts.id, error = %format!("{error:#}"), "an event is looked at later");
+        }
+    }
+    Ok(Round { is_full: false })
+}
+
+async fn follow(app: &Arc<App>, facts: &Arc<EventFacts>, may_have_holds: bool) -> anyhow::Result<()> {
+    match facts.state {
+        EventState::Closed | EventState::Cancelled if may_have_holds => app.organiser.end_holds(facts).await?,
+        // With holds open nothing is sold out yet.
+        EventState::OnSale if may_have_holds => {}
+        EventState::OnSale | EventState::SoldOut => app.organiser.follow_stock(facts).await?,
+        _ => {}
+    }
+    Ok(())
+}

@@ -1,0 +1,195 @@
+//! Keys of operators. A key is shown once and kept as a hash; whoever presents it may do what its scopes say. The admin
+//! listener checks every call here; the command line makes and revokes.
+
+use super::OrganiserError;
+use crate::store::admin_key::{self, AdminKeyRow};
+use crate::store::admin_log::{self, NewEntry};
+use crate::store::{Store, StoreError};
+use rand::RngExt;
+use sha2::{Digest, Sha256};
+use std::str::FromStr;
+use subtle::ConstantTimeEq;
+use uuid::Uuid;
+
+/// What a key begins with, so that it is recognised where it does not belong.
+const PREFIX: &str = "swadm_";
+/// Random bytes of a key: too many to guess, so a plain hash of them is enough.
+const SECRET_BYTES: usize = 32;
+/// Longest name of a key, in characters.
+const MAX_NAME_CHARS: usize = 100;
+
+/// What a key may do. Each route of the admin listener asks for one.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Scope {
+    /// Look at everything.
+    Read,
+    /// Change events: prices, limits, times, states.
+    Events,
+    /// Block and unblock seats, append seats, change capacities.
+    Inventory,
+    /// Refund and correct orders.
+    Orders,
+    /// Steer the waiting room.
+    Room,
+}
+
+impl Scope {
+    /// All of them.
+    pub const ALL: [Self; 5] = [Self::Read, Self::Events, Self::Inventory, Self::Orders, Self::Room];
+
+    /// The word for it.
+    #[must_use]
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::Read => "read",
+            Self::Events => "events",
+            Self::Inventory => "inventory",
+            Self::Orders => "orders",
+            Self::Room => "room",
+        }
+    }
+}
+
+impl FromStr for Scope {
+    type Err = String;
+    fn from_str(text: &str) -> Result<Self, String> {
+        let words = Self::ALL.map(Self::as_str).join(", ");
+        Self::ALL.into_iter().find(|scope| scope.as_str() == text).ok_or_else(|| format!("expected one of {words}"))
+    }
+}
+
+/// Who changes something.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Operator {
+    /// The key used; `None` for the server itself.
+    pub key: Option<Uuid>,
+    /// Its name.
+    pub name: String,
+    scopes: Vec<Scope>,
+}
+
+impl Operator {
+    /// The server itself, for what time or stock brings about.
+    #[must_use]
+    pub fn server() -> Self {
+        Self { key: None, name: "server".into(), scopes: Vec::new() }
+    }
+
+    /// Whether the key may do this.
+    #[must_use]
+    pub fn may(&self, scope: Scope) -> bool {
+        self.scopes.contains(&scope)
+    }
+}
+
+/// A key just made: the only time its text is known.
+#[derive(Debug, Clone)]
+pub struct NewKey {
+    /// Its id, for revoking it.
+    pub id: Uuid,
+    /// The key itself.
+    pub key: crate::config::Secret,
+}
+
+fn hash(secret: &str) -> [u8; 32] {
+    Sha256::digest(secret.as_bytes()).into()
+}
+
+/// Id and secret of a presented key.
+fn parts(text: &str) -> Option<(Uuid, &str)> {
+    let (id, secret) = text.strip_prefix(PREFIX)?.split_once('_')?;
+    let is_hex = |text: &str, digits: usize| text.len() == digits && text.bytes().all(|byte| byte.is_ascii_hexdigit());
+    (is_hex(id, 32) && is_hex(secret, 2 * SECRET_BYTES)).then_some(())?;
+    Some((Uuid::parse_str(id).ok()?, secret))
+}
+
+/// Makes a key.
+///
+/// # Errors
+/// `Refused` for a name or a set of scopes that will not do; Postgres' own.
+pub async fn create(store: &Store, name: &str, scopes: &[Scope], now_ms: u64) -> Result<NewKey, OrganiserError> {
+    if name.trim().is_empty() || name.chars().count() > MAX_NAME_CHARS || name.chars().any(char::is_control) {
+        return Err(OrganiserError::refused("/name", format!("expected 1 to {MAX_NAME_CHARS} characters")));
+    }
+    if scopes.is_empty() {
+        return Err(OrganiserError::refused("/scopes", "expected at least one"));
+    }
+    let mut scopes = scopes.to_vec();
+    scopes.sort_unstable();
+    scopes.dedup();
+    let mut secret = [0u8; SECRET_BYTES];
+    rand::rng().fill(&mut secret);
+    let secret = hex::encode(secret);
+    let row = AdminKeyRow {
+        id: Uuid::now_v7(),
+        name: name.trim().to_owned(),
+        secret_hash: hash(&secret).to_vec(),
+        scopes: scopes.iter().map(|scope| scope.as_str().to_owned()).collect(),
+        created_ms: now_ms,
+        revoked_ms: None,
+    };
+    let mut transaction = store.pool().begin().await?;
+    admin_key::insert(&mut *transaction, &row).await?;
+    let detail = serde_json::json!({"key": row.id, "name": row.name, "scopes": row.scopes});
+    let entry = NewEntry { key: None, key_name: "command line", action: "key.create", event: None, detail };
+    admin_log::insert(&mut *transaction, &entry, now_ms).await?;
+    transaction.commit().await?;
+    let key = crate::config::Secret::new(format!("{PREFIX}{}_{secret}", row.id.simple()));
+    Ok(NewKey { id: row.id, key })
+}
+
+/// Ends a key; `false` when no key of this id opened anything.
+///
+/// # Errors
+/// Postgres' own.
+pub async fn revoke(store: &Store, id: Uuid, now_ms: u64) -> Result<bool, StoreError> {
+    let mut transaction = store.pool().begin().await?;
+    let is_revoked = admin_key::revoke(&mut *transaction, id, now_ms).await?;
+    if is_revoked {
+        let detail = serde_json::json!({"key": id});
+        let entry = NewEntry { key: None, key_name: "command line", action: "key.revoke", event: None, detail };
+        admin_log::insert(&mut *transaction, &entry, now_ms).await?;
+    }
+    transaction.commit().await?;
+    Ok(is_revoked)
+}
+
+/// Whose key this is; `None` for anything that opens nothing: no key, an edited one, a revoked one.
+///
+/// # Errors
+/// Postgres' own: nobody is let in while it is down.
+pub async fn verify(store: &Store, presented: &str) -> Result<Option<Operator>, StoreError> {
+    let Some((id, secret)) = parts(presented) else { return Ok(None) };
+    let Some(row) = admin_key::find(store.pool(), id).await? else { return Ok(None) };
+    let is_same: bool = hash(secret).as_slice().ct_eq(&row.secret_hash).into();
+    if !is_same || row.revoked_ms.is_some() {
+        return Ok(None);
+    }
+    // A word of a later version is a scope this one does not have.
+    let scopes = row.scopes.iter().filter_map(|word| word.parse().ok()).collect();
+    Ok(Some(Operator { key: Some(row.id), name: row.name, scopes }))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_key_is_an_id_and_a_secret_and_nothing_else() {
+        let id = Uuid::now_v7();
+        let secret = "ab".repeat(SECRET_BYTES);
+        assert_eq!(parts(&format!("swadm_{}_{secret}", id.simple())), Some((id, secret.as_str())));
+        for bad in ["", "swadm_", "swadm__", &format!("{}_{secret}", id.simple()), &format!("swadm_{id}_{secret}")] {
+            assert_eq!(parts(bad), None, "{bad:?}");
+        }
+        assert_eq!(parts(&format!("swadm_{}_{secret}0", id.simple())), None);
+    }
+
+    #[test]
+    fn every_scope_has_a_word_that_reads_back() {
+        for scope in Scope::ALL {
+            assert_eq!(scope.as_str().parse(), Ok(scope));
+        }
+        assert!("everything".parse::<Scope>().is_err());
+    }
+}

@@ -1,0 +1,89 @@
+//! Names, times, limits: what an event says of itself and how much one buyer may have. New holds go by the new limits; a
+//! hold that is open keeps what it has and its time.
+
+use super::{Operator, Organiser, OrganiserError};
+use crate::catalogue::EventFacts;
+use crate::store::event_change::{self, EventPatch};
+use seatwire_proto::id::EventId;
+use std::sync::Arc;
+
+/// Longest name, in characters: what a page can show.
+const MAX_NAME_CHARS: usize = 200;
+/// Longest description, in characters.
+const MAX_DESCRIPTION_CHARS: usize = 20_000;
+/// Times stay exact in every client's numbers.
+const MAX_MS: u64 = 1 << 53;
+
+impl Organiser {
+    /// Sets what the patch names.
+    ///
+    /// # Errors
+    /// `Refused` for a value that cannot be; nothing is changed then.
+    pub async fn change_settings(
+        &self,
+        by: Operator,
+        event: EventId,
+        patch: EventPatch,
+    ) -> Result<Arc<EventFacts>, OrganiserError> {
+        check(&patch)?;
+        let organiser = self.clone();
+        Self::whole(async move {
+            let (mut transaction, _) = organiser.begin(event).await?;
+            event_change::patch(&mut *transaction, event, &patch).await?;
+            organiser.commit(transaction, &by, "event.settings", event, detail(&patch)).await?;
+            organiser.tell_now(event).await
+        })
+        .await
+    }
+}
+
+fn check(patch: &EventPatch) -> Result<(), OrganiserError> {
+    let refuse = |path: &str, why: String| Err(OrganiserError::refused(path, why));
+    if let Some(name) = &patch.name
+        && (name.trim().is_empty() || name.chars().count() > MAX_NAME_CHARS || name.chars().any(char::is_control))
+    {
+        return refuse("/name", format!("expected 1 to {MAX_NAME_CHARS} characters"));
+    }
+    if patch
+        .description
+        .as_ref()
+        .is_some_and(|text| text.chars().count() > MAX_DESCRIPTION_CHARS || text.contains('\0'))
+    {
+        return refuse("/description", format!("expected at most {MAX_DESCRIPTION_CHARS} characters"));
+    }
+    for (path, ms) in [
+        ("/starts_ms", patch.starts_ms),
+        ("/on_sale_ms", patch.on_sale_ms),
+        ("/presale_ms", patch.presale_ms.flatten()),
+    ] {
+        if ms.is_some_and(|ms| ms >= MAX_MS) {
+            return refuse(path, "expected epoch milliseconds".into());
+        }
+    }
+    if patch.seats_per_identity.is_some_and(|limit| !(1..=200).contains(&limit)) {
+        return refuse("/rules/seats_per_identity", "expected 1 to 200".into());
+    }
+    if patch.hold_ttl_ms.is_some_and(|ms| !(1_000..=86_400_000).contains(&ms)) {
+        return refuse("/rules/hold_ttl_ms", "expected 1,000 to 86,400,000".into());
+    }
+    Ok(())
+}
+
+fn detail(patch: &EventPatch) -> serde_json::Value {
+    let all = serde_json::json!({
+        "name": patch.name,
+        "description": patch.description,
+        "starts_ms": patch.starts_ms,
+        "on_sale_ms": patch.on_sale_ms,
+        "seats_per_identity": patch.seats_per_identity,
+        "hold_ttl_ms": patch.hold_ttl_ms,
+        "orphans": patch.orphans,
+        "waitlist": patch.has_waitlist,
+    });
+    let serde_json::Value::Object(mut fields) = all else { return all };
+    fields.retain(|_, value| !value.is_null());
+    if let Some(presale_ms) = patch.presale_ms {
+        fields.insert("presale_ms".into(), presale_ms.into());
+    }
+    fields.into()
+}

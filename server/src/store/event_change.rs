@@ -1,0 +1,237 @@
+//! What an organiser changes of an event while it sells. Each function is one statement of a transaction that first took
+//! the event's row (`lock`), so that two changes never mix. The catalogue notices them by the revision.
+
+use super::StoreError;
+use super::event::{SectionRow, column, word};
+use seatwire_proto::id::{EventId, VenueId};
+use seatwire_proto::server::{EventState, OrphanRule};
+use sqlx::{PgConnection, PgExecutor};
+
+/// An event whose row is held until the transaction ends.
+#[derive(Debug, Clone)]
+pub struct LockedEvent {
+    /// Grows with every change.
+    pub revision: u64,
+    /// As set, not as time makes it.
+    pub state: EventState,
+    /// Where.
+    pub venue: VenueId,
+    /// Hash of the layout.
+    pub layout: String,
+    /// One byte a seat.
+    pub seat_tiers: Vec<u8>,
+    /// Roaring set, portable format; may be empty.
+    pub blocked: Vec<u8>,
+}
+
+/// Takes the event's row; `None` when there is no such event.
+///
+/// # Errors
+/// `Unavailable` when another change keeps it too long.
+pub async fn lock(transaction: &mut PgConnection, id: EventId) -> Result<Option<LockedEvent>, StoreError> {
+    let row = sqlx::query!(
+        "select revision, state, venue_id, layout_hash, seat_tiers, blocked from events where id = $1 for update",
+        id.uuid()
+    )
+    .fetch_optional(transaction)
+    .await?;
+    row.map(|row| {
+        Ok(LockedEvent {
+            revision: row.revision as u64,
+            state: word(&row.state)?,
+            venue: VenueId::from_uuid(row.venue_id),
+            layout: row.layout_hash,
+            seat_tiers: row.seat_tiers,
+            blocked: row.blocked,
+        })
+    })
+    .transpose()
+}
+
+/// Sets the state and why.
+///
+/// # Errors
+/// Postgres' own.
+pub async fn set_state(
+    executor: impl PgExecutor<'_>,
+    id: EventId,
+    state: EventState,
+    reason: Option<&str>,
+) -> Result<(), StoreError> {
+    sqlx::query!("update events set state = $2, state_reason = $3 where id = $1", id.uuid(), column(&state), reason)
+        .execute(executor)
+        .await?;
+    Ok(())
+}
+
+/// Moves from one state to another; `false` when it was not in the first.
+///
+/// # Errors
+/// Postgres' own.
+pub async fn move_state(
+    executor: impl PgExecutor<'_>,
+    id: EventId,
+    from: &[EventState],
+    to: EventState,
+) -> Result<bool, StoreError> {
+    let from: Vec<String> = from.iter().map(column).collect();
+    let done = sqlx::query!(
+        "update events set state = $3, state_reason = null where id = $1 and state = any($2)",
+        id.uuid(),
+        &from,
+        column(&to)
+    )
+    .execute(executor)
+    .await?;
+    Ok(done.rows_affected() == 1)
+}
+
+/// What to set anew; `None` leaves it.
+#[derive(Debug, Clone, Default)]
+pub struct EventPatch {
+    /// For people.
+    pub name: Option<String>,
+    /// For people.
+    pub description: Option<String>,
+    /// When it begins.
+    pub starts_ms: Option<u64>,
+    /// When selling begins.
+    pub on_sale_ms: Option<u64>,
+    /// When the presale begins; `Some(None)` = no presale.
+    pub presale_ms: Option<Option<u64>>,
+    /// Seats and places an identity may have.
+    pub seats_per_identity: Option<u32>,
+    /// Life of a new hold.
+    pub hold_ttl_ms: Option<u64>,
+    /// What may be left between seats.
+    pub orphans: Option<OrphanRule>,
+    /// Whether released seats go to a list.
+    pub has_waitlist: Option<bool>,
+}
+
+/// Sets what the patch names.
+///
+/// # Errors
+/// Postgres' own.
+pub async fn patch(executor: impl PgExecutor<'_>, id: EventId, patch: &EventPatch) -> Result<(), StoreError> {
+    sqlx::query!(
+        r#"update events set name = coalesce($2, name), description = coalesce($3, description),
+                  starts_ms = coalesce($4, starts_ms), on_sale_ms = coalesce($5, on_sale_ms),
+                  presale_ms = case when $6 then $7 else presale_ms end,
+                  seats_per_identity = coalesce($8, seats_per_identity), hold_ttl_ms = coalesce($9, hold_ttl_ms),
+                  orphans = coalesce($10, orphans), has_waitlist = coalesce($11, has_waitlist)
+           where id = $1"#,
+        id.uuid(),
+        patch.name,
+        patch.description,
+        patch.starts_ms.map(|ms| ms as i64),
+        patch.on_sale_ms.map(|ms| ms as i64),
+        patch.presale_ms.is_some(),
+        patch.presale_ms.flatten().map(|ms| ms as i64),
+        patch.seats_per_identity.map(u32::cast_signed),
+        patch.hold_ttl_ms.map(|ms| ms as i64),
+        patch.orphans.as_ref().map(column),
+        patch.has_waitlist,
+    )
+    .execute(executor)
+    .await?;
+    Ok(())
+}
+
+/// Sets the price of a tier; `false` when there is no such code.
+///
+/// # Errors
+/// Postgres' own.
+pub async fn set_price(
+    executor: impl PgExecutor<'_>,
+    id: EventId,
+    code: &str,
+    price_minor: i64,
+    fee_minor: i64,
+) -> Result<bool, StoreError> {
+    let done = sqlx::query!(
+        "update event_price_tiers set price_minor = $3, fee_minor = $4 where event_id = $1 and code = $2",
+        id.uuid(),
+        code,
+        price_minor,
+        fee_minor
+    )
+    .execute(executor)
+    .await?;
+    Ok(done.rows_affected() == 1)
+}
+
+/// Sets which seats the open channel does not sell.
+///
+/// # Errors
+/// Postgres' own.
+pub async fn set_blocked(executor: impl PgExecutor<'_>, id: EventId, blocked: &[u8]) -> Result<(), StoreError> {
+    sqlx::query!("update events set blocked = $2 where id = $1", id.uuid(), blocked).execute(executor).await?;
+    Ok(())
+}
+
+/// Points the event to a longer layout and enters the section that came with it, behind the others.
+///
+/// # Errors
+/// Postgres' own.
+pub async fn append_section(
+    transaction: &mut PgConnection,
+    id: EventId,
+    layout: &str,
+    seat_tiers: &[u8],
+    section: &SectionRow,
+) -> Result<(), StoreError> {
+    sqlx::query!(
+        "update events set layout_hash = $2, seat_tiers = $3, seat_count = $4 where id = $1",
+        id.uuid(),
+        layout,
+        seat_tiers,
+        seat_tiers.len() as i32
+    )
+    .execute(&mut *transaction)
+    .await?;
+    sqlx::query!(
+        r#"insert into event_sections (event_id, section_index, name, first_seat, end_seat, sales_mode)
+           select $1, (select count(*) from event_sections where event_id = $1), $2, $3, $4, $5"#,
+        id.uuid(),
+        section.name,
+        section.first_seat.cast_signed(),
+        section.end_seat.cast_signed(),
+        column(&section.sales_mode)
+    )
+    .execute(transaction)
+    .await?;
+    Ok(())
+}
+
+/// Events that have a life in Redis which was not yet told of their newest revision.
+///
+/// # Errors
+/// Postgres' own.
+pub async fn behind(executor: impl PgExecutor<'_>, limit: u32) -> Result<Vec<EventId>, StoreError> {
+    let ids = sqlx::query_scalar!(
+        r#"select e.id from event_epochs l join events e on e.id = l.event_id
+           left join event_shelves s on s.event_id = e.id
+           where coalesce(s.revision, 0) < e.revision limit $1"#,
+        i64::from(limit)
+    )
+    .fetch_all(executor)
+    .await?;
+    Ok(ids.into_iter().map(EventId::from_uuid).collect())
+}
+
+/// The shelf knows the event up to this revision.
+///
+/// # Errors
+/// Postgres' own.
+pub async fn shelf_knows(executor: impl PgExecutor<'_>, id: EventId, revision: u64) -> Result<(), StoreError> {
+    sqlx::query!(
+        "insert into event_shelves (event_id, revision) values ($1, $2)
+         on conflict (event_id) do update set revision = greatest(event_shelves.revision, excluded.revision)",
+        id.uuid(),
+        revision as i64
+    )
+    .execute(executor)
+    .await?;
+    Ok(())
+}

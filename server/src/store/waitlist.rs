@@ -1,0 +1,264 @@
+//! Who waits for seats of a sold-out event, in which order, and who has an offer. Places survive every restart; what is
+//! kept for them stands in Redis and is found again by a rebuild.
+
+use super::StoreError;
+use seatwire_proto::id::{EventId, HoldId, IdentityId};
+use sqlx::{PgConnection, PgExecutor};
+
+/// A place in the list.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Place {
+    /// Whose.
+    pub identity: IdentityId,
+    /// Seats or places wanted.
+    pub quantity: u32,
+    /// Codes; empty = any.
+    pub price_tiers: Vec<String>,
+    /// The offer's hold, while there is one.
+    pub hold: Option<HoldId>,
+    /// Waiting places before this one.
+    pub ahead: u32,
+}
+
+/// Serialises what decides whether an event's list is empty; held until the transaction ends.
+///
+/// # Errors
+/// `Unavailable` when somebody keeps it too long.
+pub async fn lock(transaction: &mut PgConnection, event: EventId) -> Result<(), StoreError> {
+    // Another key than the event's epoch: checkouts do not wait for the list.
+    let (high, low) = event.uuid().as_u64_pair();
+    let key = (high ^ low).rotate_left(17).cast_signed();
+    sqlx::query!("select pg_advisory_xact_lock($1)", key).execute(transaction).await?;
+    Ok(())
+}
+
+/// Takes a place, or changes what the one that is there wants; an offered one stays as it is.
+///
+/// # Errors
+/// Postgres' own.
+pub async fn join(
+    executor: impl PgExecutor<'_>,
+    event: EventId,
+    identity: IdentityId,
+    quantity: u32,
+    price_tiers: &[String],
+    now_ms: u64,
+) -> Result<(), StoreError> {
+    sqlx::query!(
+        "insert into waitlist_places (event_id, identity_id, quantity, price_tiers, state, joined_ms)
+         values ($1, $2, $3, $4, 'waiting', $5)
+         on conflict (event_id, identity_id) do update
+         set quantity = excluded.quantity, price_tiers = excluded.price_tiers
+         where waitlist_places.state = 'waiting'",
+        event.uuid(),
+        identity.uuid(),
+        quantity.cast_signed(),
+        price_tiers,
+        now_ms as i64
+    )
+    .execute(executor)
+    .await?;
+    Ok(())
+}
+
+/// Gives a place up; an offer that came of it is not touched here.
+///
+/// # Errors
+/// Postgres' own.
+pub async fn leave(executor: impl PgExecutor<'_>, event: EventId, identity: IdentityId) -> Result<bool, StoreError> {
+    let done = sqlx::query!(
+        "delete from waitlist_places where event_id = $1 and identity_id = $2",
+        event.uuid(),
+        identity.uuid()
+    )
+    .execute(executor)
+    .await?;
+    Ok(done.rows_affected() == 1)
+}
+
+/// The identity's place.
+///
+/// # Errors
+/// Postgres' own.
+pub async fn find(
+    executor: impl PgExecutor<'_>,
+    event: EventId,
+    identity: IdentityId,
+) -> Result<Option<Place>, StoreError> {
+    let row = sqlx::query!(
+        r#"select p.quantity, p.price_tiers, p.hold_id,
+                  (select count(*) from waitlist_places o
+                    where o.event_id = p.event_id and o.state = 'waiting' and o.place_n < p.place_n) as "ahead!"
+           from waitlist_places p where p.event_id = $1 and p.identity_id = $2"#,
+        event.uuid(),
+        identity.uuid()
+    )
+    .fetch_optional(executor)
+    .await?;
+    Ok(row.map(|row| Place {
+        identity,
+        quantity: row.quantity.cast_unsigned(),
+        price_tiers: row.price_tiers,
+        hold: row.hold_id.map(HoldId::from_uuid),
+        ahead: u32::try_from(row.ahead).unwrap_or(u32::MAX),
+    }))
+}
+
+/// Whether somebody waits.
+///
+/// # Errors
+/// Postgres' own.
+pub async fn has_waiting(executor: impl PgExecutor<'_>, event: EventId) -> Result<bool, StoreError> {
+    Ok(sqlx::query_scalar!(
+        r#"select exists (select 1 from waitlist_places where event_id = $1 and state = 'waiting') as "waits!""#,
+        event.uuid()
+    )
+    .fetch_one(executor)
+    .await?)
+}
+
+/// The first who wait, in order.
+///
+/// # Errors
+/// Postgres' own.
+pub async fn waiting(executor: impl PgExecutor<'_>, event: EventId, limit: u32) -> Result<Vec<Place>, StoreError> {
+    let rows = sqlx::query!(
+        "select identity_id, quantity, price_tiers from waitlist_places
+         where event_id = $1 and state = 'waiting' order by place_n limit $2",
+        event.uuid(),
+        i64::from(limit)
+    )
+    .fetch_all(executor)
+    .await?;
+    Ok((0..)
+        .zip(rows)
+        .map(|(ahead, row)| Place {
+            identity: IdentityId::from_uuid(row.identity_id),
+            quantity: row.quantity.cast_unsigned(),
+            price_tiers: row.price_tiers,
+            hold: None,
+            ahead,
+        })
+        .collect())
+}
+
+/// Those who have an offer.
+///
+/// # Errors
+/// Postgres' own.
+pub async fn offered(
+    executor: impl PgExecutor<'_>,
+    event: EventId,
+    limit: u32,
+) -> Result<Vec<(IdentityId, HoldId)>, StoreError> {
+    let rows = sqlx::query!(
+        r#"select identity_id, hold_id as "hold_id!" from waitlist_places
+           where event_id = $1 and state = 'offered' order by place_n limit $2"#,
+        event.uuid(),
+        i64::from(limit)
+    )
+    .fetch_all(executor)
+    .await?;
+    Ok(rows.into_iter().map(|row| (IdentityId::from_uuid(row.identity_id), HoldId::from_uuid(row.hold_id))).collect())
+}
+
+/// The place has an offer now.
+///
+/// # Errors
+/// Postgres' own.
+pub async fn set_offered(
+    executor: impl PgExecutor<'_>,
+    event: EventId,
+    identity: IdentityId,
+    hold: HoldId,
+) -> Result<(), StoreError> {
+    sqlx::query!(
+        "update waitlist_places set state = 'offered', hold_id = $3 where event_id = $1 and identity_id = $2",
+        event.uuid(),
+        identity.uuid(),
+        hold.uuid()
+    )
+    .execute(executor)
+    .await?;
+    Ok(())
+}
+
+/// Events with a list.
+///
+/// # Errors
+/// Postgres' own.
+pub async fn events(executor: impl PgExecutor<'_>, limit: u32) -> Result<Vec<EventId>, StoreError> {
+    let ids = sqlx::query_scalar!(
+        "select distinct event_id from waitlist_places order by event_id limit $1",
+        i64::from(limit)
+    )
+    .fetch_all(executor)
+    .await?;
+    Ok(ids.into_iter().map(EventId::from_uuid).collect())
+}
+
+/// The first answer under a key: the fingerprint of its command, and the answer.
+///
+/// # Errors
+/// Postgres' own.
+pub async fn first_answer(
+    executor: impl PgExecutor<'_>,
+    event: EventId,
+    identity: IdentityId,
+    key: &str,
+) -> Result<Option<(Vec<u8>, serde_json::Value)>, StoreError> {
+    let row = sqlx::query!(
+        "select fingerprint, answer from waitlist_commands
+         where event_id = $1 and identity_id = $2 and command_key = $3",
+        event.uuid(),
+        identity.uuid(),
+        key
+    )
+    .fetch_optional(executor)
+    .await?;
+    Ok(row.map(|row| (row.fingerprint, row.answer)))
+}
+
+/// Keeps the first answer under a key.
+///
+/// # Errors
+/// Postgres' own.
+pub async fn remember(
+    executor: impl PgExecutor<'_>,
+    event: EventId,
+    identity: IdentityId,
+    key: &str,
+    fingerprint: &[u8],
+    answer: &serde_json::Value,
+    now_ms: u64,
+) -> Result<(), StoreError> {
+    sqlx::query!(
+        "insert into waitlist_commands (event_id, identity_id, command_key, fingerprint, answer, created_ms)
+         values ($1, $2, $3, $4, $5, $6) on conflict (event_id, identity_id, command_key) do nothing",
+        event.uuid(),
+        identity.uuid(),
+        key,
+        fingerprint,
+        answer,
+        now_ms as i64
+    )
+    .execute(executor)
+    .await?;
+    Ok(())
+}
+
+/// Forgets answers older than this, a bounded number.
+///
+/// # Errors
+/// Postgres' own.
+pub async fn forget_answers(executor: impl PgExecutor<'_>, before_ms: u64, limit: u32) -> Result<(), StoreError> {
+    sqlx::query!(
+        "delete from waitlist_commands where ctid = any(array(
+             select ctid from waitlist_commands where created_ms < $1 limit $2))",
+        before_ms as i64,
+        i64::from(limit)
+    )
+    .execute(executor)
+    .await?;
+    Ok(())
+}
