@@ -61,6 +61,8 @@ fn event(seat_tiers: Vec<u8>, orphans: OrphanRule) -> EventFacts {
         number: 1,
         revision: 1,
         state: EventState::OnSale,
+        state_reason: None,
+        presale_ms: None,
         on_sale_ms: 0,
         currency: "EUR".parse().expect("three capitals"),
         layout: String::new(),
