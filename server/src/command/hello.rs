@@ -2,13 +2,15 @@
 //! behind it) is `socket::session`'s.
 
 use crate::app::App;
+use crate::catalogue::EventFacts;
 use crate::error;
 use crate::identity::{Identities, TokenError, Verified};
-use crate::inventory::InventoryError;
+use crate::store::hold_journal;
 use seatwire_proto::client::Hello;
 use seatwire_proto::code::ErrorCode;
 use seatwire_proto::id::IdentityId;
 use seatwire_proto::server::{ErrorObject, Hold, Order};
+use std::sync::Arc;
 
 /// What an identity has open.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -19,23 +21,36 @@ pub struct Basket {
     pub orders: Vec<Order>,
 }
 
-/// Events looked at for open holds. A node touches few at a time; beyond, a basket shows when its event is opened.
+/// Events looked at for open holds; beyond, a basket shows when its event is opened. A limit per identity keeps nobody from
+/// holding in many events, but a hundred events at once is not a buyer.
 const MAX_EVENTS_LOOKED_AT: usize = 64;
 
-/// The identity's open holds in the events this node has touched, and its open orders; without those of a store that is
-/// down, which must not keep anybody from the map: they are told by pushes, or by the next hello.
+/// The identity's open holds, in whatever event and at whatever node they were made, and its open orders; without those of
+/// a store that is down, which must not keep anybody from the map: they are told by pushes, or by the next hello.
 pub(super) async fn basket(app: &App, identity: IdentityId) -> Basket {
-    let touched = app.inventory.touched_events();
-    // Whether an event has holds is only this node's guess, and the basket may have been filled at another.
-    let looks = touched.iter().take(MAX_EVENTS_LOOKED_AT).map(|(event, _)| async move {
-        let hold = app.inventory.open_hold(event, identity).await?;
-        Ok(hold.map(|hold| hold.to_wire(event, app.inventory.now_ms())))
-    });
-    let (holds, orders) = tokio::join!(futures_util::future::join_all(looks), app.checkout.open_orders(identity));
-    let known =
-        |hold: Result<Option<Hold>, InventoryError>| hold.map_err(|error| error::inventory(&error)).ok().flatten();
+    let (holds, orders) = tokio::join!(open_holds(app, identity), app.checkout.open_orders(identity));
     let orders = orders.map_err(|error| error::checkout(&error)).unwrap_or_default();
-    Basket { holds: holds.into_iter().filter_map(known).collect(), orders }
+    Basket { holds, orders }
+}
+
+/// Where to look is known from the events this node has touched and, for all others, from the journal; what is open there
+/// the shelf says.
+async fn open_holds(app: &App, identity: IdentityId) -> Vec<Hold> {
+    let mut events: Vec<Arc<EventFacts>> = app.inventory.touched_events().into_iter().map(|(event, _)| event).collect();
+    events.truncate(MAX_EVENTS_LOOKED_AT);
+    let journalled = hold_journal::events_with_hold(app.store.pool(), identity, MAX_EVENTS_LOOKED_AT as u32).await;
+    for id in journalled.map_err(|error| error::store(&error)).unwrap_or_default() {
+        if events.iter().all(|event| event.id != id)
+            && let Ok(Some(event)) = app.catalogue.event(id).await
+        {
+            events.push(event);
+        }
+    }
+    let looks = events.iter().map(|event| async move {
+        let hold = app.inventory.open_hold(event, identity).await.map_err(|error| error::inventory(&error)).ok()??;
+        Some(hold.to_wire(event, app.inventory.now_ms()))
+    });
+    futures_util::future::join_all(looks).await.into_iter().flatten().collect()
 }
 
 /// Why nobody was identified.

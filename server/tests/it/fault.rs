@@ -1,3 +1,4 @@
 //! Losing Redis in the middle of a sale: what was promised to a buyer is still true afterwards.
 
 mod journal;
+mod told;
