@@ -1,4 +1,5 @@
 //! Losing Redis in the middle of a sale: what was promised to a buyer is still true afterwards.
 
 mod journal;
+mod rebuild;
 mod told;
