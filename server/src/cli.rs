@@ -2,6 +2,7 @@
 //! those of DATABASE_URL and REDIS_URL, or the embedded ones under SEATWIRE_DATA, running or not.
 
 mod admin_key;
+mod audit;
 mod event;
 mod import;
 mod paysim;
@@ -35,6 +36,8 @@ enum Command {
     /// Make, list and revoke keys of the admin API.
     #[command(subcommand)]
     AdminKey(admin_key::Command),
+    /// Compare Redis, Postgres and the journal of an event; 1 when they disagree.
+    Audit(audit::Args),
     /// Run the payment simulator by itself.
     Paysim(paysim::Args),
 }
@@ -66,6 +69,7 @@ pub fn run(cli: Cli) -> ExitCode {
                 Command::Import(args) => import::run(config, args).await,
                 Command::Event(command) => event::run(config, command).await,
                 Command::AdminKey(command) => admin_key::run(config, command).await,
+                Command::Audit(args) => audit::run(config, args).await,
                 Command::Paysim(args) => paysim::run(config, args).await,
             }
         })

@@ -3,6 +3,7 @@
 //! reaches the map by the event's feed, never through the caller.
 
 mod answer;
+pub mod audit;
 mod best;
 mod call;
 mod change;
@@ -640,6 +641,18 @@ impl Inventory {
     #[must_use]
     pub fn take_restored(&self) -> Vec<Restored> {
         std::mem::take(&mut self.0.restored.lock())
+    }
+
+    /// The event as Redis has it, for an audit; opens and rebuilds nothing.
+    ///
+    /// # Errors
+    /// When Redis does not answer.
+    pub async fn audit(
+        &self,
+        event: &EventFacts,
+        ledger: &crate::store::audit::Ledger,
+    ) -> Result<audit::ShelfState, InventoryError> {
+        audit::read(&self.0, event, ledger).await
     }
 
     /// Ends holds of the event whose time has come.

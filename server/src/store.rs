@@ -4,6 +4,7 @@
 pub mod admin_key;
 pub mod admin_log;
 pub mod area_stock;
+pub mod audit;
 pub mod constraint;
 pub mod epoch;
 pub mod event;

@@ -31,6 +31,8 @@ pub(super) struct Truth {
     pub(super) areas: Vec<AreaStock>,
     pub(super) uses: Vec<(IdentityId, u32)>,
     pub(super) orders: Vec<LivingOrder>,
+    /// What was given back of each of these orders.
+    pub(super) freed: HashMap<OrderId, Vec<(Place, u32)>>,
     /// Of the orders that locks of the journal name: those that have given everything back.
     pub(super) over: HashSet<OrderId>,
     /// The journal, the newest change first.
@@ -59,7 +61,7 @@ pub(super) struct Filled {
 struct Places {
     owners: Vec<u32>,
     kept_back: Vec<u8>,
-    remaining: Vec<u32>,
+    remaining: Vec<i32>,
 }
 
 /// Gives each identity its number as it is met.
@@ -100,10 +102,11 @@ impl Places {
             })?;
             *owner = kind | numbers.of(taken.identity);
         }
-        let mut remaining: Vec<u32> = event.areas.iter().map(|area| area.capacity).collect();
+        let signed = |n: u32| i32::try_from(n).unwrap_or(i32::MAX);
+        let mut remaining: Vec<i32> = event.areas.iter().map(|area| signed(area.capacity)).collect();
         for stock in &truth.areas {
             if let Some(left) = remaining.get_mut(stock.area.position()) {
-                *left = left.saturating_sub(stock.reserved + stock.sold);
+                *left = left.saturating_sub(signed(stock.reserved + stock.sold));
             }
         }
         Ok(Self { owners, kept_back, remaining })
@@ -122,9 +125,12 @@ impl Places {
             }
             Place::Area(area) => {
                 let Some(left) = self.remaining.get_mut(area.position()) else { return false };
-                let rest = left.checked_sub(line.quantity);
-                *left = rest.unwrap_or(*left);
-                rest.is_some()
+                let rest = i64::from(*left) - i64::from(line.quantity);
+                let is_enough = rest >= 0;
+                if is_enough {
+                    *left = rest as i32;
+                }
+                is_enough
             }
         }
     }
@@ -136,8 +142,10 @@ impl Places {
             *owner = KEPT;
             kept.push(seat);
         }
-        let places = self.remaining.clone();
-        self.remaining.fill(0);
+        let places = self.remaining.iter().map(|left| left.max(&0).cast_unsigned()).collect();
+        for left in &mut self.remaining {
+            *left = (*left).min(0);
+        }
         (kept, places)
     }
 
@@ -293,8 +301,8 @@ pub(super) fn fill(event: &EventFacts, life: Life, truth: &Truth, now_ms: u64) -
     }
     // An order whose hold goes on is settled by way of the hold.
     let orders = truth.orders.iter().filter(|order| !locked.contains(&order.order)).map(|order| {
-        let state: [u8; 3] = [if order.is_sold { 2 } else { 1 }, 0, 0];
-        (Key::from(&order.order.uuid().as_bytes()[..]), Value::from(&state[..]))
+        let bytes = known_order(order, truth.freed.get(&order.order).map_or(&[], Vec::as_slice));
+        (Key::from(&order.order.uuid().as_bytes()[..]), Value::from(&bytes[..]))
     });
     let answers = truth.answers.iter().map(|answer| {
         let name: Vec<u8> = answer.identity.uuid().as_bytes().iter().chain(&answer.key).copied().collect();
@@ -314,11 +322,10 @@ pub(super) fn fill(event: &EventFacts, life: Life, truth: &Truth, now_ms: u64) -
         available: places.owners.iter().filter(|&&owner| owner == 0).count() as u32,
     };
     debug_assert!(meta.next_number < HELD_BY, "numbers have 30 bits");
-    let words = |words: &[u32]| words.iter().flat_map(|word| word.to_le_bytes()).collect::<Vec<u8>>();
     let mut values: Vec<(String, Vec<u8>)> = vec![
-        ("s".into(), words(&places.owners)),
-        ("a".into(), words(&places.remaining)),
-        ("v".into(), words(&kept_places)),
+        ("s".into(), places.owners.iter().flat_map(|owner| owner.to_le_bytes()).collect()),
+        ("a".into(), places.remaining.iter().flat_map(|left| left.to_le_bytes()).collect()),
+        ("v".into(), kept_places.iter().flat_map(|kept| kept.to_le_bytes()).collect()),
         ("k".into(), places.kept_back),
         ("n".into(), table),
     ];
@@ -333,6 +340,25 @@ pub(super) fn fill(event: &EventFacts, life: Life, truth: &Truth, now_ms: u64) -
         answers: (format!("r{}", now_ms / ANSWER_BUCKET_MS), answers.collect()),
         restored,
     })
+}
+
+/// What a life knows of an order it did not see: whether it is sold, and what was given back of it already (`order.lua`).
+fn known_order(order: &LivingOrder, freed: &[(Place, u32)]) -> Vec<u8> {
+    let (mut seats, mut areas) = (Vec::new(), Vec::new());
+    for &(place, quantity) in freed {
+        match place {
+            Place::Seat(seat) => seats.extend(seat.0.to_le_bytes()),
+            Place::Area(area) => {
+                areas.extend(area.0.to_le_bytes());
+                areas.extend(quantity.to_le_bytes());
+            }
+        }
+    }
+    let mut out = vec![if order.is_sold { 2 } else { 1 }];
+    out.extend(((seats.len() / 4) as u16).to_le_bytes());
+    out.extend(seats);
+    out.extend(areas);
+    out
 }
 
 /// The orders that locks in these records name.

@@ -9,7 +9,7 @@ use uuid::Uuid;
 const NUMBER_BITS: u32 = 28;
 
 /// Keys of one life of an event. Letters, because each is repeated in memory and on the wire:
-/// `m` meta (string, record.rs), `s` owner word of each seat (4 bytes), `a` what is left of each area (4 bytes),
+/// `m` meta (string, record.rs), `s` owner word of each seat (4 bytes), `a` what is left of each area (4 bytes, signed),
 /// `k` seats kept back (1 byte each: 0 open, 1 blocked, 2 and up an allocation; absent when there are none),
 /// `p` records of identities (hash), `n` number -> identity, end, status (24 bytes), `o` orders settled here (hash),
 /// `x<quarter second>` numbers of holds that end then, `f<minute>` identities to forget, `r<five minutes>` older answers,

@@ -33,7 +33,9 @@ pub(super) async fn read_map(inner: &Arc<Inner>, event: &Arc<EventFacts>) -> Res
     }
     // Seats beyond the plan as the caller knows it wait until it knows more.
     let states: Vec<u8> = words(reply.bytes(0)).take(seat_count).map(|owner| public_state(owner) as u8).collect();
-    let areas: Vec<u32> = words(reply.bytes(1)).take(area_count).collect();
+    // Below nothing after a late success.
+    let left = |left: u32| left.cast_signed().max(0).cast_unsigned();
+    let areas: Vec<u32> = words(reply.bytes(1)).take(area_count).map(left).collect();
     if states.len() != seat_count || areas.len() != area_count {
         return Err(InventoryError::Malformed(format!("a map of {} seats and {} areas", states.len(), areas.len())));
     }

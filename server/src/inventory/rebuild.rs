@@ -7,7 +7,7 @@ use super::key::{Life, newest_epoch_key};
 use super::life::EventLife;
 use super::record::Reader;
 use super::script::{RedisIdentity, Scripts, Verb, Word, failure};
-use super::{Inner, InventoryError};
+use super::{Inner, InventoryError, Place};
 use crate::catalogue::EventFacts;
 use crate::store::{
     Store, StoreError, area_stock, epoch, event_life, hold_journal, identity_use, taken_seat, waitlist,
@@ -15,7 +15,8 @@ use crate::store::{
 use fred::bytes::Bytes;
 use fred::interfaces::{HashesInterface, KeysInterface, SortedSetsInterface};
 use fred::types::{Key, Value};
-use seatwire_proto::id::EventId;
+use seatwire_proto::id::{EventId, OrderId};
+use std::collections::HashMap;
 use std::sync::Arc;
 
 /// Fields of one write while a new life is filled: about 100 KB.
@@ -160,12 +161,22 @@ impl Truth {
             .map_err(StoreError::from)?;
         let records = hold_journal::of_event(&mut *transaction, event).await?;
         let locking = fill::locking_orders(&records)?;
+        let mut freed: HashMap<OrderId, Vec<(Place, u32)>> = HashMap::new();
+        for place in event_life::freed_places(&mut *transaction, event).await? {
+            let what = match (place.seat, place.area) {
+                (Some(seat), _) => Place::Seat(seat),
+                (None, Some(area)) => Place::Area(area),
+                (None, None) => continue,
+            };
+            freed.entry(place.order).or_default().push((what, place.quantity));
+        }
         let since_s = now_ms.saturating_sub(KEEP_MS) / 1000;
         let truth = Self {
             taken: taken_seat::of_event(&mut *transaction, event).await?,
             areas: area_stock::of_event(&mut *transaction, event).await?,
             uses: identity_use::of_event(&mut *transaction, event).await?,
             orders: event_life::living_orders(&mut *transaction, event).await?,
+            freed,
             over: event_life::orders_over(&mut *transaction, event, &locking).await?.into_iter().collect(),
             answers: hold_journal::answers_of_event(&mut *transaction, event, since_s).await?,
             records,

@@ -3,6 +3,7 @@
 
 use super::StoreError;
 use seatwire_proto::id::{EventId, HoldId, IdentityId, OrderId};
+use seatwire_proto::seat::{AreaIndex, SeatIndex};
 use sqlx::{PgConnection, PgExecutor};
 
 /// Keeps rebuilds of one event apart; apart also from the checkout's lock, because it is held while that one is taken.
@@ -103,4 +104,40 @@ pub async fn orders_over(
     .fetch_all(executor)
     .await?;
     Ok(over.into_iter().map(OrderId::from_uuid).collect())
+}
+
+/// Places of an order that were given back after they were sold.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct FreedPlaces {
+    /// Of which order.
+    pub order: OrderId,
+    /// A seat,
+    pub seat: Option<SeatIndex>,
+    /// or an area.
+    pub area: Option<AreaIndex>,
+    /// How many; 1 for a seat.
+    pub quantity: u32,
+}
+
+/// What was given back of the event's sold orders: the places of their void tickets.
+///
+/// # Errors
+/// When Postgres cannot answer.
+pub async fn freed_places(executor: impl PgExecutor<'_>, event: EventId) -> Result<Vec<FreedPlaces>, StoreError> {
+    let rows = sqlx::query!(
+        r#"select order_id, seat_index, area_index, count(*) as "n!" from tickets
+           where event_id = $1 and state = 'void' group by order_id, seat_index, area_index"#,
+        event.uuid()
+    )
+    .fetch_all(executor)
+    .await?;
+    Ok(rows
+        .into_iter()
+        .map(|row| FreedPlaces {
+            order: OrderId::from_uuid(row.order_id),
+            seat: row.seat_index.map(|seat| SeatIndex(seat.cast_unsigned())),
+            area: row.area_index.map(|area| AreaIndex(area.cast_unsigned())),
+            quantity: row.n.max(0) as u32,
+        })
+        .collect())
 }

@@ -1,5 +1,6 @@
 //! Losing Redis in the middle of a sale: what was promised to a buyer is still true afterwards.
 
+mod audit;
 mod journal;
 mod rebuild;
 mod told;

@@ -17,14 +17,17 @@ local free_seat = gives_back and function(seat)
 end
 
 local change_area = gives_back and function(area, by)
-  if by > 0 and keeps then
+  -- A late success may take more than is left: below nothing, so that what comes back first makes that good.
+  local left = unpack('<i4', call('GETRANGE', base .. 'a', area * 4, area * 4 + 3)) + by
+  if by > 0 and keeps and left > 0 then
+    local keep = math.min(by, left)
     local kept = unpack('<I4', call('GETRANGE', base .. 'v', area * 4, area * 4 + 3) .. '\0\0\0\0')
-    call('SETRANGE', base .. 'v', area * 4, pack('<I4', kept + by))
-    return
+    call('SETRANGE', base .. 'v', area * 4, pack('<I4', kept + keep))
+    if keep == by then return end
+    left = left - keep
   end
-  local left = max(0, unpack('<I4', call('GETRANGE', base .. 'a', area * 4, area * 4 + 3)) + by)
-  call('SETRANGE', base .. 'a', area * 4, pack('<I4', left))
-  area_words = area_words .. pack('<I4I4', area, left)
+  call('SETRANGE', base .. 'a', area * 4, pack('<i4', left))
+  area_words = area_words .. pack('<I4I4', area, max(0, left))
   map_changes = true
 end
 

@@ -5,7 +5,7 @@
 local area, quantity = unpack('<I4I4', body)
 if code == DONE then
   local function left()
-    local n = unpack('<I4', call('GETRANGE', base .. 'a', area * 4, area * 4 + 3))
+    local n = unpack('<i4', call('GETRANGE', base .. 'a', area * 4, area * 4 + 3))
     -- Places of the caller's own hold that is over are free again.
     for at = 1, #old_areas, 9 do
       local old_area, _, places = unpack('<I4BI4', old_areas, at)
@@ -19,7 +19,7 @@ if code == DONE then
     remaining = left()
   end
   if remaining < quantity then
-    code, extra = AREA_FULL, pack('<I4', remaining)
+    code, extra = AREA_FULL, pack('<I4', max(0, remaining))
   elseif used + quantity > m_limit then
     code, extra = LIMIT_EXCEEDED, pack('<I4I4', m_limit, used)
   else

@@ -213,3 +213,19 @@ async fn a_command_that_comes_too_late_does_nothing() {
     assert_eq!(seats_of(&shelf.open_hold(ann).await.expect("held before")), [1]);
     assert_eq!(&shelf.map().await[..4], "0100");
 }
+
+#[tokio::test]
+async fn a_late_success_in_a_full_area_leaves_no_phantom_places() {
+    let shelf = Shelf::new().await;
+    let (ann, bob) = (IdentityId::generate(), IdentityId::generate());
+    let HoldOutcome::Held { hold, .. } = shelf.hold_area(ann, 0, 5).await else { panic!("refused") };
+    // Three places that were given back before the money came are sold all the same.
+    let places = [(Place::Area(AreaIndex(0)), 3)];
+    shelf.inventory.sell(&shelf.event, OrderId::generate(), bob, &places).await.expect("Redis answers");
+    assert_eq!(shelf.areas().await[0], 0);
+    assert_eq!(refused(shelf.hold_area(IdentityId::generate(), 0, 1).await), Refusal::AreaFull { remaining: 0 });
+    shelf.release(ann, hold.id, ReleaseWhat::All).await;
+    assert_eq!(shelf.areas().await[0], 2);
+    let (_, seq) = shelf.position().await;
+    assert_eq!(shelf.published(seq).await.areas, [(AreaIndex(0), 2)]);
+}
