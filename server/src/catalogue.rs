@@ -7,7 +7,7 @@ mod layout;
 mod page;
 mod shape;
 
-pub use facts::{AllocationFacts, AreaFacts, EventFacts, SectionFacts};
+pub use facts::{AllocationFacts, AreaFacts, EventFacts, SectionFacts, code_hash};
 pub use layout::StoredLayout;
 pub use page::EventPage;
 pub use shape::{Run, SeatShape};

@@ -2,6 +2,7 @@
 //! those of DATABASE_URL and REDIS_URL, or the embedded ones under SEATWIRE_DATA, running or not.
 
 mod admin_key;
+mod allocation;
 mod audit;
 mod event;
 mod import;

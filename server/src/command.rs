@@ -16,9 +16,11 @@ pub(crate) mod ping;
 mod release;
 pub(crate) mod resync;
 pub(crate) mod subscribe;
+mod unlock;
 
 pub use counter::Counter;
 pub use hello::Basket;
+pub use unlock::Guesses;
 
 use crate::app::App;
 use crate::catalogue::EventFacts;
@@ -137,7 +139,11 @@ const fn taken_event(command: &Command) -> Option<EventId> {
 
 /// Where the map stands for an inventory command that was refused before the shelf was asked.
 fn position(app: &App, command: &Command) -> Option<Position> {
-    Some(app.seatmap.live_now(taken_event(command)?)?.position())
+    let event = match command {
+        Command::Unlock(body) => body.event,
+        other => taken_event(other)?,
+    };
+    Some(app.seatmap.live_now(event)?.position())
 }
 
 impl Counter for App {
@@ -158,6 +164,7 @@ async fn answer(app: &App, asked: &Asked, command: &Command) -> Result<Answered,
     match command {
         Command::Hold(body) => hold::run(app, asked, command, body).await,
         Command::HoldBest(body) => hold_best::run(app, asked, command, body).await,
+        Command::Unlock(body) => unlock::run(app, asked, command, body).await,
         Command::HoldArea(body) => hold_area::run(app, asked, command, body).await,
         Command::Extend(body) => extend::run(app, asked, body).await,
         Command::Release(body) => release::run(app, asked, command, body).await,
@@ -165,8 +172,7 @@ async fn answer(app: &App, asked: &Asked, command: &Command) -> Result<Answered,
         Command::Pay(body) => pay::run(app, asked, command, body).await,
         Command::Cancel(body) => cancel::run(app, asked, body).await,
         Command::Order(body) => order::run(app, asked, body).await,
-        Command::Unlock(_)
-        | Command::Admit(_)
+        Command::Admit(_)
         | Command::WaitlistJoin(_)
         | Command::WaitlistLeave(_)
         | Command::RoomWatch(_)

@@ -172,6 +172,7 @@ pub fn refusal(refusal: &Refusal, event: &EventFacts, alternatives: Vec<Vec<u32>
         Refusal::LimitExceeded { limit, used } => {
             refuse(ErrorCode::LimitExceeded).with_data(json!({"limit": limit, "used": used}))
         }
+        Refusal::CodeInvalid => refuse(ErrorCode::CodeInvalid),
         Refusal::CompanionRule => refuse(ErrorCode::CompanionRule),
         Refusal::OrphanSeat(seats) => refuse(ErrorCode::OrphanSeat).with_data(json!({"seats": indices(seats)})),
         Refusal::NotInHold { is_area, position } => {

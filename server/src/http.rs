@@ -49,6 +49,7 @@ pub fn router(app: Arc<App>) -> Router {
         .route("/v1/holds/{hold}", get(hold::read))
         .route("/v1/holds/{hold}/extend", post(hold::extend))
         .route("/v1/holds/{hold}/release", post(hold::release))
+        .route("/v1/events/{event}/unlock", post(hold::unlock))
         .route("/v1/holds/{hold}/checkout", post(order::checkout))
         .route("/v1/orders", get(order::list))
         .route("/v1/orders/{order}", get(order::read))

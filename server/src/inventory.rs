@@ -2,6 +2,7 @@
 //! `command` and `checkout` come in with a request; outcomes go back as values, refusals included; the change itself
 //! reaches the map by the event's feed, never through the caller.
 
+mod allocation;
 mod answer;
 pub mod audit;
 mod best;
@@ -23,10 +24,11 @@ mod rule;
 mod script;
 mod settle;
 
-use crate::catalogue::{Catalogue, EventFacts};
+use crate::catalogue::{AllocationFacts, Catalogue, EventFacts};
 use crate::config::InventoryConfig;
 use crate::metrics::Metrics;
 use crate::store::{Store, StoreError};
+pub use allocation::UnlockOutcome;
 pub use best::{BestTry, Block, Looked, MAX_BLOCKS, MAX_SCANNED, Nothing, Stretches};
 pub use feed_message::FeedMessage;
 pub use journal::{Changes, Copied, CopyCursor, StreamPosition};
@@ -190,6 +192,8 @@ pub enum Refusal {
         /// Held and bought already.
         used: u32,
     },
+    /// The code opens nothing.
+    CodeInvalid,
     /// Companion seats go with an accessible seat.
     CompanionRule,
     /// These single seats would be left.
@@ -387,6 +391,26 @@ impl Inventory {
         nothing: Option<Nothing>,
     ) -> Result<BestTry, InventoryError> {
         best::scan(&self.0, caller, wanted, takes_any, part, nothing).await
+    }
+
+    /// Opens an allocation for the caller; `None`: the code opened nothing, which is remembered under the key.
+    ///
+    /// # Errors
+    /// As [`Inventory::hold`].
+    pub async fn unlock_allocation(
+        &self,
+        caller: &Caller,
+        allocation: Option<&AllocationFacts>,
+    ) -> Result<Answer<UnlockOutcome>, InventoryError> {
+        allocation::unlock(&self.0, caller, allocation).await
+    }
+
+    /// Brings Redis to what the facts say of allocations. As often as you like.
+    ///
+    /// # Errors
+    /// When Redis does not answer.
+    pub async fn keep_allocations(&self, event: &Arc<EventFacts>) -> Result<(), InventoryError> {
+        allocation::keep(&self.0, event).await
     }
 
     /// Adds places of an area to the caller's hold.

@@ -4,6 +4,7 @@
 mod apply_webhooks;
 mod expire_holds;
 mod journal_holds;
+mod keep_allocations;
 mod poll_provider;
 mod reconcile_payments;
 mod relay_outbox;
@@ -19,6 +20,9 @@ use tokio::sync::Notify;
 
 /// Between two looks at the outbox when nobody nudges: finds what a node that died left behind.
 const RELAY_PAUSE: Duration = Duration::from_millis(250);
+
+/// Between two looks at what organisers say of allocations: those who have a code wait no longer for it.
+const KEEP_PAUSE: Duration = Duration::from_secs(1);
 
 /// Between two looks at the inbox when nobody nudges: finds what a node that died left behind.
 const INBOX_PAUSE: Duration = Duration::from_secs(1);
@@ -43,6 +47,7 @@ pub async fn run(app: Arc<App>) {
         every(&app, "expire_holds", sweep, || expire_holds::run(&app)),
         nudged(&app, "apply_webhooks", INBOX_PAUSE, &inbox_nudge, || apply_webhooks::run(&app)),
         every(&app, "poll_provider", app.config.checkout.poll_interval, || poll_provider::run(&app)),
+        every(&app, "keep_allocations", KEEP_PAUSE, || keep_allocations::run(&app)),
         journal_holds::run(&app),
         tell_restored::run(&app),
         nudged(&app, "relay_outbox", RELAY_PAUSE, &relay_nudge, || relay_outbox::run(&app)),

@@ -3,6 +3,7 @@
 
 pub mod admin_key;
 pub mod admin_log;
+pub mod allocation;
 pub mod area_stock;
 pub mod audit;
 pub mod constraint;

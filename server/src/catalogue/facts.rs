@@ -6,6 +6,7 @@ use seatwire_proto::id::{AllocationId, EventId};
 use seatwire_proto::money::Currency;
 use seatwire_proto::seat::{AreaIndex, SeatIndex, SectionIndex};
 use seatwire_proto::server::{EventState, PriceTier, Rules, SalesMode};
+use sha2::{Digest, Sha256};
 
 /// Everything a command must know of an event before it touches a store.
 #[derive(Debug, Clone)]
@@ -38,7 +39,7 @@ pub struct EventFacts {
     pub areas: Vec<AreaFacts>,
     /// Seats that are not for sale through the open channel.
     pub blocked: RoaringBitmap,
-    /// Seats kept for those who have a code; all of them are among the blocked.
+    /// Seats kept for those who have a code; closed ones included.
     pub allocations: Vec<AllocationFacts>,
     /// Limits and times.
     pub rules: Rules,
@@ -89,6 +90,25 @@ pub struct AllocationFacts {
     pub from_ms: u64,
     /// Until when.
     pub until_ms: u64,
+    /// Whether its seats are given back to everyone.
+    pub is_closed: bool,
+}
+
+impl AllocationFacts {
+    /// Whether its seats may be bought with the code at a moment.
+    #[must_use]
+    pub fn is_open_at(&self, now_ms: u64) -> bool {
+        !self.is_closed && (self.from_ms..self.until_ms).contains(&now_ms)
+    }
+}
+
+/// What is stored of a presale code: SHA-256 of the event's id and the code without surrounding blanks.
+#[must_use]
+pub fn code_hash(event: EventId, code: &str) -> [u8; 32] {
+    let mut hash = Sha256::new();
+    hash.update(event.uuid().as_bytes());
+    hash.update(code.trim());
+    hash.finalize().into()
 }
 
 impl EventFacts {
@@ -139,7 +159,9 @@ impl EventFacts {
     #[must_use]
     pub fn saleable(&self) -> u32 {
         let places = self.areas.iter().fold(0_u32, |sum, area| sum.saturating_add(area.capacity));
-        self.seat_count().saturating_sub(self.blocked.len() as u32).saturating_add(places)
+        let open = self.allocations.iter().filter(|allocation| !allocation.is_closed);
+        let kept = open.fold(self.blocked.clone(), |kept, allocation| kept | &allocation.seats);
+        self.seat_count().saturating_sub(kept.len() as u32).saturating_add(places)
     }
 
     /// Mask of the allocations that may be bought from at a moment, by slot.
@@ -147,7 +169,7 @@ impl EventFacts {
     pub fn open_allocations(&self, now_ms: u64) -> u32 {
         self.allocations
             .iter()
-            .filter(|allocation| (allocation.from_ms..allocation.until_ms).contains(&now_ms))
+            .filter(|allocation| allocation.is_open_at(now_ms))
             .fold(0, |mask, allocation| mask | 1 << allocation.slot)
     }
 

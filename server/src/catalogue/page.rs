@@ -1,8 +1,9 @@
 //! An event as readers see it, built once a revision. Counts of seats are filled in when it is shown.
 
 use super::facts::effective_state;
-use super::{AreaFacts, EventFacts, SectionFacts};
+use super::{AllocationFacts, AreaFacts, EventFacts, SectionFacts};
 use crate::store::StoreError;
+use crate::store::allocation::AllocationRow;
 use crate::store::event::{EventRow, SummaryRow};
 use base64::Engine as _;
 use roaring::RoaringBitmap;
@@ -10,6 +11,21 @@ use seatwire_proto::money::Currency;
 use seatwire_proto::seat::{AreaIndex, SeatIndex, SectionIndex};
 use seatwire_proto::server::{Event, EventArea, EventSection, EventSummary};
 use std::sync::Arc;
+
+fn allocation(row: AllocationRow, seat_count: usize) -> Option<AllocationFacts> {
+    let seats = RoaringBitmap::deserialize_from(row.seats.as_slice()).ok()?;
+    let is_inside = seats.max().is_none_or(|seat| (seat as usize) < seat_count);
+    Some(AllocationFacts {
+        id: row.id,
+        name: row.name,
+        slot: row.slot,
+        code_hash: row.code_hash.try_into().ok()?,
+        seats: is_inside.then_some(seats)?,
+        from_ms: row.from_ms,
+        until_ms: row.until_ms,
+        is_closed: row.is_closed,
+    })
+}
 
 /// Facts for commands and the body for readers, of one revision.
 #[derive(Debug)]
@@ -51,6 +67,10 @@ impl EventPage {
         if next as usize != row.seat_tiers.len() {
             return Err(malformed("sections do not cover every seat"));
         }
+        let seat_count = row.seat_tiers.len();
+        let allocations = row.allocations.into_iter().map(|row| allocation(row, seat_count));
+        let allocations =
+            allocations.collect::<Option<_>>().ok_or_else(|| malformed("an allocation makes no sense"))?;
         let facts = Arc::new(EventFacts {
             id,
             number: row.number,
@@ -79,7 +99,7 @@ impl EventPage {
                 .map(|area| AreaFacts { name: area.name, price_tier: area.price_tier, capacity: area.capacity })
                 .collect(),
             blocked,
-            allocations: Vec::new(),
+            allocations,
             rules: row.rules,
             has_waiting_room: row.summary.has_waiting_room,
             has_waitlist: row.summary.has_waitlist,

@@ -1,5 +1,6 @@
 //! `seatwire event create` and `seatwire event list`: puts a layout on sale, and shows what is.
 
+use super::allocation::{self, Allocate};
 use super::stores::Stores;
 use super::{Failed, say};
 use crate::catalogue::Catalogue;
@@ -9,6 +10,7 @@ use crate::import::publish::{EventSpec, TierSpec, create_event_in};
 use crate::store::Store;
 use crate::store::event::EventFilter;
 use clap::Subcommand;
+use seatwire_proto::id::AllocationId;
 use seatwire_proto::money::Currency;
 use seatwire_proto::server::OrphanRule;
 use std::collections::HashMap;
@@ -22,6 +24,13 @@ pub(super) enum Command {
     Create(Box<Create>),
     /// Show what is on sale and what will be.
     List,
+    /// Keep seats for those who have a presale code; everyone else sees them blocked.
+    Allocate(Box<Allocate>),
+    /// Give the unsold seats of an allocation to everyone.
+    CloseAllocation {
+        /// As `allocate` printed it, `alc_..`.
+        allocation: AllocationId,
+    },
 }
 
 #[derive(Debug, clap::Args)]
@@ -64,7 +73,7 @@ pub(super) struct Create {
     orphans: OrphanRule,
 }
 
-fn moment(text: &str) -> Result<u64, String> {
+pub(super) fn moment(text: &str) -> Result<u64, String> {
     if text == "now" {
         return Ok(Clock::system().now_ms());
     }
@@ -127,6 +136,8 @@ async fn answer(store: &Store, command: Command) -> anyhow::Result<Vec<String>> 
             let id = create_event_in(store, &create.spec(), Clock::system().now_ms()).await?;
             Ok(vec![id.to_string()])
         }
+        Command::Allocate(allocate) => Ok(vec![allocate.enter(store).await?.to_string()]),
+        Command::CloseAllocation { allocation } => Ok(vec![allocation::close(store, allocation).await?.to_string()]),
         Command::List => {
             let filter = EventFilter { limit: MAX_LISTED, ..EventFilter::default() };
             let events = Catalogue::new(store.clone(), Clock::system()).list(&filter).await?;

@@ -99,6 +99,17 @@ pub(super) async fn release(
     Ok(answer(run(&front, who, &call, command, "").await?, |_| StatusCode::OK))
 }
 
+pub(super) async fn unlock(
+    State(front): State<Front>,
+    Path(event): Path<String>,
+    who: Who,
+    mut call: Call,
+) -> Result<Response<Body>, Refusal> {
+    call::id::<seatwire_proto::id::EventId>(&event, ErrorCode::EventUnknown)?;
+    let command = Command::Unlock(body_of(std::mem::take(&mut call.fields), "event", &event, "")?);
+    Ok(answer(run(&front, who, &call, command, "").await?, |_| StatusCode::OK))
+}
+
 /// The hold, if it is this identity's open one. Only its owner asks, so this may go to the booking Redis.
 pub(super) async fn read(
     State(front): State<Front>,

@@ -1,6 +1,7 @@
 //! What a new life of an event begins with: the truth of Postgres, then the journal on top of it as far as it does not
 //! contradict it. Pure: `rebuild` reads the truth and writes what comes out of here.
 
+use super::allocation::FIRST_KIND;
 use super::key::Life;
 use super::record::{BLOCKED, HELD_BY, IdentityRecord, KEPT, Meta, RESERVED_BY, SLOT_BYTES, SOLD_TO, StoredHold};
 use super::{HoldLine, InventoryError, Place, Restored};
@@ -90,6 +91,15 @@ impl Places {
                 *owner = BLOCKED;
                 kept_back.resize(seat_count, 0);
                 kept_back[seat as usize] = 1;
+            }
+        }
+        for allocation in event.allocations.iter().filter(|allocation| !allocation.is_closed) {
+            kept_back.resize(seat_count, 0);
+            for seat in &allocation.seats {
+                if let Some(owner) = owners.get_mut(seat as usize) {
+                    *owner = BLOCKED;
+                    kept_back[seat as usize] = FIRST_KIND + allocation.slot;
+                }
             }
         }
         for taken in &truth.taken {

@@ -6,7 +6,7 @@ use dashmap::DashMap;
 use parking_lot::{Mutex, RwLock};
 use seatwire_proto::id::EventId;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::Instant;
 
 /// What this node knows of an event's life.
@@ -17,6 +17,8 @@ pub(super) struct EventLife {
     pub(super) may_have_holds: AtomicBool,
     /// When this node swept it last.
     pub(super) swept: Mutex<Option<Instant>>,
+    /// What was last brought to Redis of allocations: revision and epoch.
+    pub(super) kept: AtomicU64,
     /// One opening at a time on this node.
     pub(super) opening: tokio::sync::Mutex<()>,
     /// The facts last used, for the sweeper.
@@ -93,6 +95,7 @@ impl Lives {
             now: Mutex::default(),
             may_have_holds: AtomicBool::new(true),
             swept: Mutex::default(),
+            kept: AtomicU64::new(0),
             opening: tokio::sync::Mutex::new(()),
             facts: RwLock::new(Arc::clone(event)),
         };

@@ -29,6 +29,8 @@ const CLOCK_STEP_MS: i64 = 1_000;
 /// The scripts, one a verb.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Verb {
+    Allocate,
+    Grant,
     Hold,
     HoldBest,
     HoldScan,
@@ -79,7 +81,9 @@ const TAIL: &str = include_str!("lua/tail.lua");
 const RETURN_DONE: &str = include_str!("lua/return_done.lua");
 
 impl Verb {
-    const ALL: [Verb; 24] = [
+    const ALL: [Verb; 26] = [
+        Verb::Allocate,
+        Verb::Grant,
         Verb::Hold,
         Verb::HoldBest,
         Verb::HoldScan,
@@ -109,6 +113,10 @@ impl Verb {
     /// Whether it runs while Redis is full, and its parts in order.
     const fn source(self) -> (bool, &'static [&'static str]) {
         match self {
+            Verb::Allocate => {
+                (false, &[HEAD, GIVES_BACK, SETTLE, GIVE_BACK, include_str!("lua/allocate.lua"), TAIL, RETURN_DONE])
+            }
+            Verb::Grant => (false, &[HEAD, SETTLE, include_str!("lua/grant.lua"), TAIL, RETURN_DONE]),
             Verb::Hold => (
                 false,
                 &[

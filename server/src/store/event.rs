@@ -116,6 +116,8 @@ pub struct SummaryRow {
 pub struct EventRow {
     /// What lists show.
     pub summary: SummaryRow,
+    /// Allocations, closed ones included.
+    pub allocations: Vec<super::allocation::AllocationRow>,
     /// Its short number.
     pub number: u32,
     /// Grows with every change.

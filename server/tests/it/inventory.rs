@@ -1,5 +1,6 @@
 //! The scripts on a real Redis: what was, what was asked, what came back, what is, what was published.
 
+mod allocation;
 mod best;
 mod ending;
 mod holding;

@@ -7,3 +7,4 @@ mod hold;
 mod map;
 mod order;
 mod session;
+mod unlock;

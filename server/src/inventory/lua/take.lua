@@ -8,7 +8,7 @@ if floor(flags / 32) % 2 == 1 and revision < m_revision then return { 'stale', r
 if m_state == 4 and available > 0 and floor(m_flags / 2) % 2 == 0 then m_state = 2 end
 local rules = floor(flags / 16) % 2 == 1 and ARGV[#ARGV]
 -- Allocations whose seats the caller may take: those unlocked and still open.
-local opened = unlocked ~= 0 and rules and bit.band(unlocked, unpack('<I4', rules)) or 0
+local opened = unlocked ~= 0 and rules and bit.band(unlocked, (unpack('<I4', rules))) or 0
 local COMPANION_RULE, ORPHAN_SEAT, MISSED = 33, 34, 36
 local is_new, old_id, old_seats, old_areas = true, '', '', ''
 local hold_flags, hold_id, expires = 0, new_id, now + m_ttl

@@ -1,7 +1,7 @@
 //! Reading events: summaries for lists, whole events for the catalogue.
 
 use super::{AreaRow, EventFilter, EventRow, SectionRow, SummaryRow, word};
-use crate::store::StoreError;
+use crate::store::{StoreError, allocation};
 use seatwire_proto::id::{EventId, PerformerId, VenueId};
 use seatwire_proto::server::{OrphanRule, Performer, PriceTier, Rules, Venue};
 use sqlx::types::{Json, Uuid};
@@ -86,6 +86,7 @@ pub async fn event(connection: &mut PgConnection, id: EventId) -> Result<Option<
     let Some(row) = row else { return Ok(None) };
     let sections = sections(connection, id).await?;
     let areas = areas(connection, id).await?;
+    let allocations = allocation::of_event(&mut *connection, id).await?;
     let rules = Rules {
         seats_per_identity: row.seats_per_identity as u32,
         hold_ttl_ms: row.hold_ttl_ms as u64,
@@ -116,6 +117,7 @@ pub async fn event(connection: &mut PgConnection, id: EventId) -> Result<Option<
     })?;
     Ok(Some(EventRow {
         summary,
+        allocations,
         number: row.number as u32,
         revision: row.revision as u64,
         description: row.description,

@@ -1,0 +1,173 @@
+//! Seats kept for those who have a code: state before, call, outcome, state after, published.
+
+use super::shelf::{Shelf, facts, indices, refused, seats_of};
+use seatwire::catalogue::{AllocationFacts, EventFacts, code_hash};
+use seatwire::inventory::{Answer, BestTry, Block, Caller, HoldOutcome, Looked, Refusal, ReleaseWhat, UnlockOutcome};
+use seatwire_proto::id::{AllocationId, IdentityId};
+use seatwire_proto::seat::{SeatIndex, SeatState};
+use seatwire_proto::server::EventState;
+use std::sync::Arc;
+
+/// A shelf where seats 10 to 13 are kept by the allocation in slot 3, and 14 by the one in slot 4.
+async fn shelf() -> Shelf {
+    let mut facts = facts();
+    let allocation = |slot: u8, seats: std::ops::Range<u32>| AllocationFacts {
+        id: AllocationId::generate(),
+        name: format!("Club {slot}"),
+        slot,
+        code_hash: code_hash(facts.id, &format!("code {slot}")),
+        seats: seats.collect(),
+        from_ms: 0,
+        until_ms: u64::MAX,
+        is_closed: false,
+    };
+    facts.allocations = vec![allocation(3, 10..14), allocation(4, 14..15)];
+    Shelf::of(facts, &[]).await
+}
+
+impl Shelf {
+    async fn unlock(&self, caller: Caller, slot: Option<usize>) -> Answer<UnlockOutcome> {
+        let allocation = slot.map(|at| &self.event.allocations[at]);
+        self.inventory.unlock_allocation(&caller, allocation).await.expect("Redis answers")
+    }
+
+    /// The same event as the organiser has it now.
+    fn changed(&self, change: impl FnOnce(&mut EventFacts)) -> Arc<EventFacts> {
+        let mut facts = EventFacts { revision: self.event.revision + 1, ..EventFacts::clone(&self.event) };
+        change(&mut facts);
+        Arc::new(facts)
+    }
+}
+
+#[tokio::test]
+async fn what_is_kept_is_blocked_to_everyone_but_those_who_unlocked_it() {
+    let shelf = shelf().await;
+    let (ann, bob) = (IdentityId::generate(), IdentityId::generate());
+    assert_eq!(&shelf.map().await[9..16], "0333330");
+    assert_eq!(refused(shelf.hold(ann, &[10]).await), Refusal::SeatTaken(indices(&[10])));
+    let answer = shelf.unlock(shelf.caller(ann), Some(0)).await;
+    assert_eq!(answer.outcome, UnlockOutcome::Unlocked { slot: 3 });
+    assert_eq!(shelf.position().await, (1, 0), "the map does not change");
+    let hold = shelf.held(ann, &[9, 10]).await;
+    assert_eq!(seats_of(&hold), [9, 10]);
+    assert_eq!(refused(shelf.hold(ann, &[14]).await), Refusal::SeatTaken(indices(&[14])), "another allocation");
+    assert_eq!(refused(shelf.hold(bob, &[11]).await), Refusal::SeatTaken(indices(&[11])));
+    // Given back it is blocked again, and available to her.
+    shelf.release(ann, hold.id, ReleaseWhat::All).await;
+    let change = shelf.published(2).await;
+    assert!(change.seats.contains(&(SeatIndex(10), SeatState::Blocked)), "{change:?}");
+    assert!(change.seats.contains(&(SeatIndex(9), SeatState::Available)), "{change:?}");
+    shelf.held(ann, &[10, 11]).await;
+}
+
+#[tokio::test]
+async fn a_wrong_code_is_remembered_like_any_answer_and_so_is_a_right_one() {
+    let shelf = shelf().await;
+    let ann = IdentityId::generate();
+    let first = shelf.unlock(shelf.keyed(ann, "wrong", 1), None).await;
+    assert_eq!(first.outcome, UnlockOutcome::Refused(Refusal::CodeInvalid));
+    let again = shelf.unlock(shelf.keyed(ann, "wrong", 1), Some(0)).await;
+    assert_eq!((again.outcome, again.is_replayed), (first.outcome, true));
+    let reused = shelf.unlock(shelf.keyed(ann, "wrong", 2), Some(0)).await;
+    assert_eq!(reused.outcome, UnlockOutcome::Refused(Refusal::KeyReused));
+    let right = shelf.unlock(shelf.keyed(ann, "right", 1), Some(1)).await;
+    let again = shelf.unlock(shelf.keyed(ann, "right", 1), Some(0)).await;
+    assert_eq!((&again.outcome, again.is_replayed), (&right.outcome, true));
+    assert_eq!(right.outcome, UnlockOutcome::Unlocked { slot: 4 });
+    shelf.held(ann, &[14]).await;
+}
+
+#[tokio::test]
+async fn in_a_presale_only_those_who_unlocked_something_that_is_open_may_buy() {
+    let shelf = shelf().await;
+    let (ann, bob) = (IdentityId::generate(), IdentityId::generate());
+    shelf.unlock(shelf.caller(ann), Some(0)).await;
+    let presale = shelf.changed(|facts| facts.state = EventState::Presale);
+    let ask = async |event: &Arc<EventFacts>, identity, seats: &[u32]| {
+        let caller = Caller { event: Arc::clone(event), ..shelf.caller(identity) };
+        shelf.try_hold(caller, seats).await.expect("Redis answers").outcome
+    };
+    assert_eq!(refused(ask(&presale, bob, &[1]).await), Refusal::NotOnSale);
+    assert!(matches!(ask(&presale, ann, &[10]).await, HoldOutcome::Held { .. }));
+    let over = shelf.changed(|facts| {
+        facts.revision += 1;
+        facts.state = EventState::Presale;
+        facts.allocations[0].until_ms = 1;
+    });
+    assert_eq!(refused(ask(&over, ann, &[11]).await), Refusal::NotOnSale);
+    let on_sale = shelf.changed(|facts| {
+        facts.revision += 2;
+        facts.allocations[0].until_ms = 1;
+    });
+    assert_eq!(refused(ask(&on_sale, ann, &[11]).await), Refusal::SeatTaken(indices(&[11])));
+}
+
+#[tokio::test]
+async fn best_seats_tell_the_node_what_the_caller_has_unlocked() {
+    let shelf = shelf().await;
+    let ann = IdentityId::generate();
+    shelf.unlock(shelf.caller(ann), Some(0)).await;
+    let block = |seats: &[u32]| Block { seats: indices(seats), is_together: true, orphans: Vec::new() };
+    let ask = async |blocks: &[Block], seq: u64, opened: u32| {
+        let nothing = Some(seatwire::inventory::Nothing::SoldOut);
+        let looked = Looked { seq, opened };
+        shelf.inventory.hold_best(&shelf.caller(ann), blocks, looked, nothing).await.expect("Redis answers")
+    };
+    assert_eq!(ask(&[], 0, 0).await, BestTry::Missed { seq: 0, opened: 8 });
+    assert_eq!(ask(&[block(&[13, 14])], 0, 8).await.outcome_name(), "sold_out");
+    assert_eq!(ask(&[block(&[13, 14]), block(&[12, 13])], 0, 8).await.outcome_name(), "held");
+    assert_eq!(&shelf.map().await[9..16], "0331130");
+    // The counter of available seats was not touched: the rest can be held and is then gone.
+    assert_eq!(ask(&[], 1, 8).await.outcome_name(), "sold_out");
+}
+
+trait OutcomeName {
+    fn outcome_name(&self) -> &'static str;
+}
+
+impl OutcomeName for BestTry {
+    fn outcome_name(&self) -> &'static str {
+        match self {
+            BestTry::Missed { .. } => "missed",
+            BestTry::Answered(answer) => match &answer.outcome {
+                HoldOutcome::Held { .. } => "held",
+                HoldOutcome::Refused(Refusal::SoldOut) => "sold_out",
+                HoldOutcome::Refused(_) => "refused",
+            },
+        }
+    }
+}
+
+#[tokio::test]
+async fn an_allocation_is_kept_and_given_up_while_the_event_sells() {
+    let shelf = Shelf::of(EventFacts { blocked: Default::default(), ..facts() }, &[]).await;
+    let (ann, bob) = (IdentityId::generate(), IdentityId::generate());
+    let hold = shelf.held(ann, &[10]).await;
+    let with = |is_closed: bool, revision: u64| {
+        let mut facts = EventFacts { revision, ..EventFacts::clone(&shelf.event) };
+        facts.allocations = vec![AllocationFacts {
+            id: AllocationId::generate(),
+            name: "Club".into(),
+            slot: 0,
+            code_hash: [0; 32],
+            seats: (10..12).collect(),
+            from_ms: 0,
+            until_ms: u64::MAX,
+            is_closed,
+        }];
+        Arc::new(facts)
+    };
+    for _ in 0..2 {
+        shelf.inventory.keep_allocations(&with(false, 2)).await.expect("Redis answers");
+        assert_eq!((&shelf.map().await[9..13], shelf.position().await.1), ("0130", 2), "twice is once");
+    }
+    assert_eq!(shelf.published(2).await.seats, [(SeatIndex(11), SeatState::Blocked)]);
+    shelf.release(ann, hold.id, ReleaseWhat::All).await;
+    assert_eq!(&shelf.map().await[9..13], "0330", "what was held is kept once it is free");
+    let other = shelf.another_node().await;
+    for _ in 0..2 {
+        other.keep_allocations(&with(true, 3)).await.expect("Redis answers");
+        assert_eq!((&shelf.map().await[9..13], shelf.position().await.1), ("0000", 4));
+    }
+    shelf.held(bob, &[10, 11]).await;
+}
