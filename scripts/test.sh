@@ -63,6 +63,7 @@ rust_tests() {
     fi
 }
 rust_tests
+stage "official Stripe clients" scripts/judges.sh
 
 start_server() {
     local ports public admin

@@ -11,6 +11,9 @@ use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::time::Duration;
 
+/// The API of the provider `stripe`.
+const STRIPE_URL: &str = "https://api.stripe.com";
+
 /// A secret: Debug shows that it is there, not what it is.
 #[derive(Clone, PartialEq, Eq)]
 pub struct Secret(String);
@@ -141,9 +144,10 @@ pub struct HttpConfig {
 /// Checkout and payments.
 #[derive(Debug, Clone)]
 pub struct CheckoutConfig {
-    /// The provider's API. `SEATWIRE_PAYMENT_URL`; absent = the embedded simulator.
+    /// The provider's API. `SEATWIRE_PAYMENT_URL`; absent = the embedded simulator, or with
+    /// `SEATWIRE_PAYMENT_PROVIDER=stripe` https://api.stripe.com.
     pub payment_url: Option<String>,
-    /// The provider's secret key. `SEATWIRE_PAYMENT_KEY`, default `sk_test_paysim`.
+    /// The provider's secret key. `SEATWIRE_PAYMENT_KEY`, default `sk_test_paysim`; `stripe` needs one of its own.
     pub payment_key: Secret,
     /// Secrets the provider signs webhooks with; two while one is rotated. `SEATWIRE_WEBHOOK_SECRETS`, comma-separated,
     /// default none: webhooks are refused, and the provider's list of events is read instead.
@@ -183,6 +187,14 @@ impl Config {
     }
 
     fn read(env: &Env) -> Result<Self, ConfigError> {
+        let is_stripe = match env.text("SEATWIRE_PAYMENT_PROVIDER").as_deref() {
+            None | Some("paysim") => false,
+            Some("stripe") => true,
+            Some(_) => return Err(ConfigError::new("SEATWIRE_PAYMENT_PROVIDER", "expected paysim or stripe")),
+        };
+        if is_stripe && env.text("SEATWIRE_PAYMENT_KEY").is_none() {
+            return Err(ConfigError::new("SEATWIRE_PAYMENT_KEY", "must be set with SEATWIRE_PAYMENT_PROVIDER=stripe"));
+        }
         let config = Self {
             listen: env.parse(
                 "SEATWIRE_LISTEN",
@@ -235,7 +247,7 @@ impl Config {
                 public_url: env.text("SEATWIRE_PUBLIC_URL"),
             },
             checkout: CheckoutConfig {
-                payment_url: env.text("SEATWIRE_PAYMENT_URL"),
+                payment_url: env.text("SEATWIRE_PAYMENT_URL").or(is_stripe.then(|| STRIPE_URL.to_owned())),
                 payment_key: Secret::new(env.text("SEATWIRE_PAYMENT_KEY").unwrap_or_else(|| "sk_test_paysim".into())),
                 webhook_secrets: env.list("SEATWIRE_WEBHOOK_SECRETS").into_iter().map(Secret::new).collect(),
                 poll_interval: env.millis("SEATWIRE_POLL_PROVIDER_MS", 20..=3_600_000, 60_000)?,
@@ -284,6 +296,19 @@ mod tests {
     }
 
     #[test]
+    fn the_real_provider_needs_a_key_which_nothing_shows() {
+        let stripe = ("SEATWIRE_PAYMENT_PROVIDER", "stripe");
+        let error = Config::from_pairs([stripe]).expect_err("no key").to_string();
+        assert!(error.starts_with("SEATWIRE_PAYMENT_KEY"), "{error}");
+        let secrets = ("SEATWIRE_WEBHOOK_SECRETS", "whsec_new, whsec_old");
+        let config = Config::from_pairs([stripe, ("SEATWIRE_PAYMENT_KEY", "sk_live_x"), secrets]).expect("fits");
+        assert_eq!(config.checkout.payment_url.as_deref(), Some("https://api.stripe.com"));
+        assert_eq!(config.checkout.webhook_secrets.len(), 2);
+        let shown = format!("{config:?}");
+        assert!(!shown.contains("sk_live_x") && !shown.contains("whsec_"), "{shown}");
+    }
+
+    #[test]
     fn a_bad_value_is_one_line_that_names_the_variable() {
         for (name, value) in [
             ("SEATWIRE_LISTEN", "8080"),
@@ -293,6 +318,7 @@ mod tests {
             ("SEATWIRE_LIMIT_LOOPBACK", "yes"),
             ("SEATWIRE_TRUSTED_PROXIES", "10.0.0.0/8, proxy"),
             ("SEATWIRE_TICK_MIN_MS", "900"),
+            ("SEATWIRE_PAYMENT_PROVIDER", "cash"),
         ] {
             let error = Config::from_pairs([(name, value)]).expect_err(name).to_string();
             assert!(error.starts_with(name) && !error.contains('\n'), "{error}");

@@ -27,6 +27,7 @@ pub mod config;
 pub mod embedded;
 pub mod identity;
 pub mod metrics;
+pub mod outbound;
 pub mod paysim;
 pub mod sender;
 pub mod shutdown;

@@ -4,6 +4,7 @@ mod books;
 mod crash;
 mod dead_node;
 mod outage;
+mod provider;
 mod refund;
 mod storm;
 pub(crate) mod till;

@@ -6,33 +6,35 @@ use super::{
     Confirmation, Intent, IntentStatus, NewIntent, NewRefund, ProviderError, RefundAnswer, RefundStatus, SeenDecline,
 };
 use crate::config::Secret;
-use reqwest::{Client, Method, StatusCode};
+use crate::outbound::{Outbound, OutboundError, Reach};
+use bytes::Bytes;
+use http::header::{AUTHORIZATION, CONTENT_TYPE};
+use http::{Method, Request, StatusCode};
+use http_body_util::Full;
 use serde::Deserialize;
 use std::collections::HashMap;
 use std::time::{Duration, Instant};
 
-/// Longest wait for a connection: a provider that does not take connections is told apart from one that works.
-const CONNECT_TIMEOUT: Duration = Duration::from_secs(3);
 /// First wait before a call that was not begun is sent again; doubles.
 const FIRST_BACKOFF: Duration = Duration::from_millis(200);
 /// Longest such wait.
 const MAX_BACKOFF: Duration = Duration::from_secs(4);
 /// Largest answer read; a provider's objects are far smaller.
 const MAX_ANSWER_BYTES: usize = 1 << 20;
-/// Idle connections kept to the provider.
-const MAX_IDLE_CONNECTIONS: usize = 64;
+/// The API as of which answers are read; the provider keeps it for those who name it.
+const API_VERSION: &str = "2024-06-20";
 /// Refunds of one intent on a page: the most the API shows, far more than an order has.
 const MAX_REFUNDS: u32 = 100;
 
 /// The provider could not be set up.
 #[derive(Debug, thiserror::Error)]
 #[error("payment provider: {0}")]
-pub struct SetupError(#[from] reqwest::Error);
+pub struct SetupError(#[from] std::io::Error);
 
 /// The client; cheap to clone.
 #[derive(Debug, Clone)]
 pub struct Provider {
-    http: Client,
+    http: Outbound,
     base_url: String,
     key: Secret,
     timeout: Duration,
@@ -169,11 +171,7 @@ impl Provider {
     /// # Errors
     /// When the HTTP client cannot be built.
     pub fn new(base_url: &str, key: Secret, timeout: Duration) -> Result<Self, SetupError> {
-        let http = Client::builder()
-            .connect_timeout(CONNECT_TIMEOUT)
-            .pool_max_idle_per_host(MAX_IDLE_CONNECTIONS)
-            .redirect(reqwest::redirect::Policy::none())
-            .build()?;
+        let http = Outbound::new(Reach::Anywhere)?;
         Ok(Self { http, base_url: base_url.trim_end_matches('/').to_owned(), key, timeout })
     }
 
@@ -308,30 +306,32 @@ impl Provider {
         key: Option<&str>,
         form: &[(&str, String)],
     ) -> Result<T, ProviderError> {
-        let is_post = method == Method::POST;
-        let mut request = self
-            .http
-            .request(method, format!("{}{path}", self.base_url))
-            .bearer_auth(self.key.reveal())
-            .timeout(self.timeout);
-        if is_post {
-            request = request.form(form);
-        }
+        let body = if method == Method::POST {
+            Bytes::from(form_urlencoded::Serializer::new(String::new()).extend_pairs(form).finish())
+        } else {
+            Bytes::new()
+        };
+        let mut request = Request::builder()
+            .method(method)
+            .uri(format!("{}{path}", self.base_url))
+            .header(AUTHORIZATION, format!("Bearer {}", self.key.reveal()))
+            .header("Stripe-Version", API_VERSION)
+            .header(CONTENT_TYPE, "application/x-www-form-urlencoded");
         if let Some(key) = key {
             request = request.header("Idempotency-Key", key);
         }
-        let response = match request.send().await {
+        let request = request.body(Full::new(body)).map_err(|error| ProviderError::NotBegun(error.to_string()))?;
+        let response = match self.http.send(request, self.timeout, MAX_ANSWER_BYTES).await {
             Ok(response) => response,
             // The connection was never made, so nothing was sent.
-            Err(error) if error.is_connect() => return Err(ProviderError::NotBegun(error.to_string())),
+            Err(error @ (OutboundError::NotConnected(_) | OutboundError::NotPublic)) => {
+                return Err(ProviderError::NotBegun(error.to_string()));
+            }
             Err(error) => return Err(ProviderError::Unknown(error.to_string())),
         };
         let status = response.status();
         let is_replayed = response.headers().get("idempotent-replayed").is_some_and(|value| value == "true");
-        if response.content_length().is_some_and(|length| length > MAX_ANSWER_BYTES as u64) {
-            return Err(ProviderError::Unknown("the answer is too large".into()));
-        }
-        let body = response.bytes().await.map_err(|error| ProviderError::Unknown(error.to_string()))?;
+        let body = response.into_body();
         if status.is_success() {
             return serde_json::from_slice(&body)
                 .map_err(|error| ProviderError::Unknown(format!("bad answer: {error}")));
