@@ -14,6 +14,7 @@ use crate::seatmap::{Feed, SeatMap};
 use crate::sender::Sender;
 use crate::shutdown::Shutdown;
 use crate::store::{Store, server_key};
+use crate::waitlist::Waitlist;
 use seatwire_proto::id::NodeId;
 use std::sync::Arc;
 
@@ -38,6 +39,8 @@ pub struct App {
     pub seatmap: SeatMap,
     /// The till.
     pub checkout: Checkout,
+    /// Who waits for sold-out seats.
+    pub waitlist: Waitlist,
     /// What the organiser changes.
     pub organiser: Organiser,
     /// Pushes to identities, events and all.
@@ -102,6 +105,8 @@ impl App {
             sender.clone(),
             clock.clone(),
         );
+        let waitlist =
+            Waitlist::new(config.waitlist.clone(), store.clone(), inventory.clone(), sender.clone(), clock.clone());
         Ok(Arc::new(Self {
             node: NodeId::generate(),
             guesses: Guesses::default(),
@@ -115,6 +120,7 @@ impl App {
             seatmap,
             checkout,
             organiser,
+            waitlist,
             sender,
             shutdown,
         }))

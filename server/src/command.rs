@@ -17,6 +17,8 @@ mod release;
 pub(crate) mod resync;
 pub(crate) mod subscribe;
 mod unlock;
+mod waitlist_join;
+mod waitlist_leave;
 
 pub use counter::Counter;
 pub use hello::Basket;
@@ -166,17 +168,17 @@ async fn answer(app: &App, asked: &Asked, command: &Command) -> Result<Answered,
         Command::HoldBest(body) => hold_best::run(app, asked, command, body).await,
         Command::Unlock(body) => unlock::run(app, asked, command, body).await,
         Command::HoldArea(body) => hold_area::run(app, asked, command, body).await,
+        Command::WaitlistJoin(body) => waitlist_join::run(app, asked, command, body).await,
+        Command::WaitlistLeave(body) => waitlist_leave::run(app, asked, command, body).await,
         Command::Extend(body) => extend::run(app, asked, body).await,
         Command::Release(body) => release::run(app, asked, command, body).await,
         Command::Checkout(body) => checkout::run(app, asked, command, body).await,
         Command::Pay(body) => pay::run(app, asked, command, body).await,
         Command::Cancel(body) => cancel::run(app, asked, body).await,
         Command::Order(body) => order::run(app, asked, body).await,
-        Command::Admit(_)
-        | Command::WaitlistJoin(_)
-        | Command::WaitlistLeave(_)
-        | Command::RoomWatch(_)
-        | Command::RoomUnwatch(_) => Err(error::refuse(ErrorCode::UnknownOp)),
+        Command::Admit(_) | Command::RoomWatch(_) | Command::RoomUnwatch(_) => {
+            Err(error::refuse(ErrorCode::UnknownOp))
+        }
         Command::Hello(_) | Command::Ping(_) | Command::Subscribe(_) | Command::Unsubscribe(_) | Command::Resync(_) => {
             // These belong to a socket; over HTTP no route builds them.
             Err(error::refuse(ErrorCode::UnknownOp))

@@ -63,6 +63,8 @@ pub struct Config {
     pub http: HttpConfig,
     /// Checkout and payments.
     pub checkout: CheckoutConfig,
+    /// Waitlists of sold-out events.
+    pub waitlist: WaitlistConfig,
 }
 
 /// Postgres.
@@ -169,6 +171,17 @@ pub struct CheckoutConfig {
     pub reconcile_interval: Duration,
 }
 
+/// Waitlists of sold-out events.
+#[derive(Debug, Clone)]
+pub struct WaitlistConfig {
+    /// How long an offer stands. `SEATWIRE_OFFER_MS`, default 10 min. Too short: nobody is at hand; too long: seats stand
+    /// empty while the next one waits.
+    pub offer_life: Duration,
+    /// How long seats that fit nobody who waits are kept for somebody they might fit, before they go on the map.
+    /// `SEATWIRE_WAITLIST_KEEP_MS`, default 1 min.
+    pub keep_longest: Duration,
+}
+
 impl Config {
     /// Reads the environment of this process.
     ///
@@ -245,6 +258,10 @@ impl Config {
                 is_loopback_limited: env.parse("SEATWIRE_LIMIT_LOOPBACK", "true or false", false)?,
                 max_body_bytes: 64 * 1024,
                 public_url: env.text("SEATWIRE_PUBLIC_URL"),
+            },
+            waitlist: WaitlistConfig {
+                offer_life: env.millis("SEATWIRE_OFFER_MS", 1_000..=86_400_000, 600_000)?,
+                keep_longest: env.millis("SEATWIRE_WAITLIST_KEEP_MS", 0..=86_400_000, 60_000)?,
             },
             checkout: CheckoutConfig {
                 payment_url: env.text("SEATWIRE_PAYMENT_URL").or(is_stripe.then(|| STRIPE_URL.to_owned())),

@@ -7,6 +7,7 @@ use crate::identity::TokenError;
 use crate::inventory::{InventoryError, Refusal};
 use crate::organiser::OrganiserError;
 use crate::store::StoreError;
+use crate::waitlist::{WaitlistError, WaitlistRefusal};
 use seatwire_proto::client::{FieldError, Refused};
 use seatwire_proto::code::ErrorCode;
 use seatwire_proto::server::ErrorObject;
@@ -81,6 +82,30 @@ pub fn inventory(error: &InventoryError) -> ErrorObject {
         InventoryError::TimeoutUnknown => refuse(ErrorCode::TimeoutUnknown),
         InventoryError::Overloaded(_) => refuse(ErrorCode::Overloaded).with_retry_after_ms(OVERLOADED_RETRY_MS),
         InventoryError::Malformed(_) => internal(error),
+    }
+}
+
+/// The waitlist could not answer.
+#[must_use]
+pub fn waitlist(error: &WaitlistError) -> ErrorObject {
+    match error {
+        WaitlistError::Store(error) => store(error),
+        WaitlistError::Inventory(error) => inventory(error),
+        WaitlistError::Interrupted(_) => internal(error),
+    }
+}
+
+/// A refusal of the waitlist.
+#[must_use]
+pub fn waitlist_refusal(refusal: &WaitlistRefusal) -> ErrorObject {
+    match refusal {
+        WaitlistRefusal::Closed => refuse(ErrorCode::WaitlistClosed),
+        WaitlistRefusal::PlaceUnknown => refuse(ErrorCode::PlaceUnknown),
+        WaitlistRefusal::KeyReused => refuse(ErrorCode::KeyReused),
+        WaitlistRefusal::LimitExceeded { limit } => {
+            refuse(ErrorCode::LimitExceeded).with_data(json!({"limit": limit, "used": 0}))
+        }
+        WaitlistRefusal::BadField(field) => bad_field(field),
     }
 }
 
@@ -231,7 +256,7 @@ const fn message(code: ErrorCode) -> &'static str {
         E::PayRefused => "no further payment is taken for this order",
         E::WaitlistClosed => "the waitlist takes nobody now",
         E::RoomClosed => "the waiting room takes nobody now",
-        E::PlaceUnknown => "no place in the waiting room",
+        E::PlaceUnknown => "no such place",
         E::NotYourTurn => "the place is not due yet",
         E::AlreadyRegistered => "one entry an identity",
         E::Internal => "our fault; the trace finds it in the log",

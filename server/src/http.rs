@@ -17,6 +17,7 @@ mod refusal;
 mod reply;
 mod seatmap;
 mod static_files;
+mod waitlist;
 
 use crate::app::App;
 use axum::Router;
@@ -45,6 +46,7 @@ pub fn router(app: Arc<App>) -> Router {
         .route("/v1/events/{event}", get(event::read))
         .route("/v1/events/{event}/snapshot", get(seatmap::snapshot))
         .route("/v1/events/{event}/holds", post(hold::create))
+        .route("/v1/events/{event}/waitlist", get(waitlist::read).post(waitlist::join).delete(waitlist::leave))
         .route("/v1/layouts/{hash}", get(layout::read))
         .route("/v1/holds/{hold}", get(hold::read))
         .route("/v1/holds/{hold}/extend", post(hold::extend))

@@ -5,6 +5,7 @@ mod apply_webhooks;
 mod expire_holds;
 mod journal_holds;
 mod keep_allocations;
+mod offer_waitlist;
 mod poll_provider;
 mod reconcile_payments;
 mod relay_outbox;
@@ -29,6 +30,9 @@ const INBOX_PAUSE: Duration = Duration::from_secs(1);
 /// Between two looks at what organisers and time have changed; a change made on another node nudges.
 const TELL_PAUSE: Duration = Duration::from_millis(500);
 
+/// Between two looks at the waitlists: how long a freed seat stands before it is offered.
+const OFFER_PAUSE: Duration = Duration::from_millis(500);
+
 /// What one run of a nudged job came to.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 struct Round {
@@ -51,6 +55,7 @@ pub async fn run(app: Arc<App>) {
         journal_holds::run(&app),
         tell_restored::run(&app),
         nudged(&app, "relay_outbox", RELAY_PAUSE, &relay_nudge, || relay_outbox::run(&app)),
+        every(&app, "offer_waitlist", OFFER_PAUSE, || offer_waitlist::run(&app)),
         nudged(&app, "tell_changes", TELL_PAUSE, &changed, || tell_changes::run(&app)),
         nudged(&app, "reconcile_payments", reconcile, &check_nudge, || reconcile_payments::run(&app)),
     );

@@ -15,6 +15,7 @@ pub mod error;
 
 pub mod checkout;
 pub mod organiser;
+pub mod waitlist;
 
 pub mod catalogue;
 pub mod import;

@@ -53,6 +53,8 @@ pub(super) struct Filled {
     pub(super) orders: Vec<(Key, Value)>,
     /// Seats of the waitlist.
     pub(super) kept: Vec<u32>,
+    /// Since when: now, as nobody knows better.
+    pub(super) kept_ms: u64,
     /// Name of the key and fields of the older answers.
     pub(super) answers: (String, Vec<(Key, Value)>),
     pub(super) restored: Restored,
@@ -345,6 +347,7 @@ pub(super) fn fill(event: &EventFacts, life: Life, truth: &Truth, now_ms: u64) -
         meta: meta.encode(),
         values,
         kept,
+        kept_ms: now_ms,
         identities,
         orders: orders.collect(),
         answers: (format!("r{}", now_ms / ANSWER_BUCKET_MS), answers.collect()),

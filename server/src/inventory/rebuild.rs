@@ -196,7 +196,8 @@ impl Filled {
             let () = client.mset(batch).await.map_err(|error| failure(&error))?;
         }
         for seats in self.kept.chunks(FILL_BATCH) {
-            let members: Vec<(f64, String)> = seats.iter().map(|seat| (0.0, seat.to_string())).collect();
+            let members: Vec<(f64, String)> =
+                seats.iter().map(|seat| (self.kept_ms as f64, seat.to_string())).collect();
             let () =
                 client.zadd(life.key("w"), None, None, false, false, members).await.map_err(|error| failure(&error))?;
         }

@@ -25,11 +25,24 @@ pub struct Place {
 /// # Errors
 /// `Unavailable` when somebody keeps it too long.
 pub async fn lock(transaction: &mut PgConnection, event: EventId) -> Result<(), StoreError> {
-    // Another key than the event's epoch: checkouts do not wait for the list.
-    let (high, low) = event.uuid().as_u64_pair();
-    let key = (high ^ low).rotate_left(17).cast_signed();
-    sqlx::query!("select pg_advisory_xact_lock($1)", key).execute(transaction).await?;
+    sqlx::query!("select pg_advisory_xact_lock($1)", lock_key(event)).execute(transaction).await?;
     Ok(())
+}
+
+/// As [`lock`], but only if nobody has it.
+///
+/// # Errors
+/// Postgres' own.
+pub async fn try_lock(transaction: &mut PgConnection, event: EventId) -> Result<bool, StoreError> {
+    Ok(sqlx::query_scalar!(r#"select pg_try_advisory_xact_lock($1) as "is_ours!""#, lock_key(event))
+        .fetch_one(transaction)
+        .await?)
+}
+
+/// Another key than the event's epoch: checkouts do not wait for the list.
+fn lock_key(event: EventId) -> i64 {
+    let (high, low) = event.uuid().as_u64_pair();
+    (high ^ low).rotate_left(17).cast_signed()
 }
 
 /// Takes a place, or changes what the one that is there wants; an offered one stays as it is.

@@ -3,6 +3,7 @@
 mod keys;
 mod live;
 mod states;
+mod waitlist;
 
 use crate::support::client::Client;
 use crate::support::map::{Map, Took};

@@ -1,0 +1,243 @@
+//! People who wait for seats of a sold-out event. `command` and `http` come in to join and leave; the job
+//! `offer_waitlist` comes in to make offers. Places stand in Postgres. While somebody waits, whatever becomes free is kept
+//! aside in Redis in the step that frees it, shown as held, and becomes a hold of the first it fits: nobody else can get
+//! it in between, and no seat is offered to two.
+
+mod offers;
+
+use crate::catalogue::EventFacts;
+use crate::clock::Clock;
+use crate::config::WaitlistConfig;
+use crate::inventory::{Inventory, InventoryError};
+use crate::sender::Sender;
+use crate::store::waitlist::{self, Place};
+use crate::store::{Store, StoreError};
+use parking_lot::Mutex;
+use seatwire_proto::client::{FieldError, IdempotencyKey};
+use seatwire_proto::id::{EventId, IdentityId};
+use seatwire_proto::server::{EventState, WaitlistPlace, WaitlistReply, WaitlistState};
+use std::collections::HashMap;
+use std::sync::Arc;
+use std::time::Instant;
+
+/// Why somebody did not get a place, or could not give it up.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum WaitlistRefusal {
+    /// No list, or nothing to wait for: seats are on sale, or the event is over.
+    Closed,
+    /// No such place.
+    PlaceUnknown,
+    /// The key was used with another body.
+    KeyReused,
+    /// More than an identity may have.
+    LimitExceeded {
+        /// Seats and places allowed.
+        limit: u32,
+    },
+    /// A field that cannot be taken.
+    BadField(FieldError),
+}
+
+/// An answer, and whether it is a remembered one.
+#[derive(Debug, Clone, PartialEq)]
+pub struct WaitlistAnswer {
+    /// What came of it.
+    pub outcome: Result<WaitlistReply, WaitlistRefusal>,
+    /// Given again under the same key.
+    pub is_replayed: bool,
+}
+
+impl From<WaitlistRefusal> for WaitlistAnswer {
+    fn from(refusal: WaitlistRefusal) -> Self {
+        Self { outcome: Err(refusal), is_replayed: false }
+    }
+}
+
+/// Why the list could not answer.
+#[derive(Debug, thiserror::Error)]
+pub enum WaitlistError {
+    /// Postgres.
+    #[error(transparent)]
+    Store(#[from] StoreError),
+    /// Redis.
+    #[error(transparent)]
+    Inventory(#[from] InventoryError),
+    /// The work ended under us.
+    #[error("interrupted: {0}")]
+    Interrupted(String),
+}
+
+impl From<sqlx::Error> for WaitlistError {
+    fn from(error: sqlx::Error) -> Self {
+        Self::Store(error.into())
+    }
+}
+
+/// Who asks, about which event, under which key.
+#[derive(Debug, Clone)]
+pub struct WaitlistRequest {
+    /// The event's facts.
+    pub event: Arc<EventFacts>,
+    /// Who.
+    pub identity: IdentityId,
+    /// The client's name for the intention.
+    pub key: IdempotencyKey,
+    /// SHA-256 of op and fields.
+    pub fingerprint: [u8; 32],
+}
+
+/// Kept places of an area that fit nobody: how many, and since when this node has seen just so many.
+type LeftOver = HashMap<(EventId, u32), (u32, Instant)>;
+
+/// Handle to the waitlists; cheap to clone.
+#[derive(Debug, Clone)]
+pub struct Waitlist(Arc<Inner>);
+
+#[derive(Debug)]
+struct Inner {
+    config: WaitlistConfig,
+    store: Store,
+    inventory: Inventory,
+    sender: Sender,
+    clock: Clock,
+    left_over: Mutex<LeftOver>,
+}
+
+impl Waitlist {
+    /// The waitlists on these rooms.
+    #[must_use]
+    pub fn new(config: WaitlistConfig, store: Store, inventory: Inventory, sender: Sender, clock: Clock) -> Self {
+        Self(Arc::new(Inner { config, store, inventory, sender, clock, left_over: Mutex::default() }))
+    }
+
+    /// Takes a place, or changes what the one that is there waits for: it stays where it is in the list.
+    ///
+    /// # Errors
+    /// When Postgres does not answer.
+    pub async fn join(
+        &self,
+        request: WaitlistRequest,
+        quantity: u32,
+        price_tiers: Vec<String>,
+    ) -> Result<WaitlistAnswer, WaitlistError> {
+        let facts = &request.event;
+        let known = |code: &String| facts.price_tiers.iter().any(|tier| tier.code == *code);
+        if let Some(at) = price_tiers.iter().position(|code| !known(code)) {
+            let field = FieldError::new(format!("/price_tiers/{at}"), "no such price tier");
+            return Ok(WaitlistRefusal::BadField(field).into());
+        }
+        let limit = facts.rules.seats_per_identity;
+        if quantity > limit {
+            return Ok(WaitlistRefusal::LimitExceeded { limit }.into());
+        }
+        let waitlist = self.clone();
+        whole(async move {
+            let WaitlistRequest { event, identity, .. } = &request;
+            let Inner { store, clock, inventory, .. } = &*waitlist.0;
+            let mut transaction = store.pool().begin().await?;
+            waitlist::lock(&mut transaction, event.id).await?;
+            if let Some(first) = first_answer(&mut transaction, &request).await? {
+                return Ok(first);
+            }
+            let before = waitlist::find(&mut *transaction, event.id, *identity).await?;
+            let is_open = event.has_waitlist && event.state == EventState::SoldOut;
+            if !is_open && before.is_none() {
+                return Ok(WaitlistRefusal::Closed.into());
+            }
+            let now_ms = clock.now_ms();
+            waitlist::join(&mut *transaction, event.id, *identity, quantity, &price_tiers, now_ms).await?;
+            let place = waitlist::find(&mut *transaction, event.id, *identity).await?;
+            let reply = WaitlistReply { place: place.map(|place| shown(&place)) };
+            remember(&mut transaction, &request, &reply, now_ms).await?;
+            transaction.commit().await?;
+            // From here on what becomes free is kept; the job says it again.
+            if let Err(error) = inventory.keep_for_waitlist(event, true).await {
+                tracing::warn!(event = %event.id, %error, "seats are kept for the waitlist later");
+            }
+            Ok(WaitlistAnswer { outcome: Ok(reply), is_replayed: false })
+        })
+        .await
+    }
+
+    /// Gives the place up. An offer that came of it is a hold like any other and stays.
+    ///
+    /// # Errors
+    /// When Postgres does not answer.
+    pub async fn leave(&self, request: WaitlistRequest) -> Result<WaitlistAnswer, WaitlistError> {
+        let waitlist = self.clone();
+        whole(async move {
+            let mut transaction = waitlist.0.store.pool().begin().await?;
+            waitlist::lock(&mut transaction, request.event.id).await?;
+            if let Some(first) = first_answer(&mut transaction, &request).await? {
+                return Ok(first);
+            }
+            if !waitlist::leave(&mut *transaction, request.event.id, request.identity).await? {
+                return Ok(WaitlistRefusal::PlaceUnknown.into());
+            }
+            let reply = WaitlistReply { place: None };
+            remember(&mut transaction, &request, &reply, waitlist.0.clock.now_ms()).await?;
+            transaction.commit().await?;
+            Ok(WaitlistAnswer { outcome: Ok(reply), is_replayed: false })
+        })
+        .await
+    }
+
+    /// The identity's place.
+    ///
+    /// # Errors
+    /// When Postgres does not answer.
+    pub async fn place(
+        &self,
+        event: EventId,
+        identity: IdentityId,
+    ) -> Result<Result<WaitlistReply, WaitlistRefusal>, WaitlistError> {
+        let place = waitlist::find(self.0.store.pool(), event, identity).await?;
+        Ok(match place {
+            Some(place) => Ok(WaitlistReply { place: Some(shown(&place)) }),
+            None => Err(WaitlistRefusal::PlaceUnknown),
+        })
+    }
+}
+
+/// Runs by itself, so that a client that goes away does not drop a transaction half way.
+async fn whole<T: Send + 'static>(
+    work: impl Future<Output = Result<T, WaitlistError>> + Send + 'static,
+) -> Result<T, WaitlistError> {
+    tokio::spawn(work).await.map_err(|error| WaitlistError::Interrupted(error.to_string()))?
+}
+
+fn shown(place: &Place) -> WaitlistPlace {
+    WaitlistPlace {
+        place: place.ahead + 1,
+        state: if place.hold.is_some() { WaitlistState::Offered } else { WaitlistState::Waiting },
+        quantity: place.quantity,
+        price_tiers: place.price_tiers.clone(),
+        hold: place.hold,
+    }
+}
+
+async fn first_answer(
+    transaction: &mut sqlx::PgConnection,
+    request: &WaitlistRequest,
+) -> Result<Option<WaitlistAnswer>, WaitlistError> {
+    let key = request.key.as_str();
+    let first = waitlist::first_answer(transaction, request.event.id, request.identity, key).await?;
+    let Some((fingerprint, answer)) = first else { return Ok(None) };
+    if fingerprint != request.fingerprint {
+        return Ok(Some(WaitlistRefusal::KeyReused.into()));
+    }
+    let reply = serde_json::from_value(answer).map_err(|error| StoreError::Malformed(error.to_string()))?;
+    Ok(Some(WaitlistAnswer { outcome: Ok(reply), is_replayed: true }))
+}
+
+async fn remember(
+    transaction: &mut sqlx::PgConnection,
+    request: &WaitlistRequest,
+    reply: &WaitlistReply,
+    now_ms: u64,
+) -> Result<(), WaitlistError> {
+    let answer = serde_json::to_value(reply).map_err(|error| StoreError::Malformed(error.to_string()))?;
+    let WaitlistRequest { event, identity, key, fingerprint } = request;
+    waitlist::remember(transaction, event.id, *identity, key.as_str(), fingerprint, &answer, now_ms).await?;
+    Ok(())
+}

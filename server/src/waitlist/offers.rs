@@ -1,0 +1,184 @@
+//! Offers: what is kept becomes holds of those who wait, in order; the first whom the seats fit gets them. One node at a
+//! time does it for an event. Taking goes Redis first: a crash behind the offer is found by the next round, which meets
+//! the offered hold and writes it down.
+
+use super::{Waitlist, WaitlistError, whole};
+use crate::catalogue::EventFacts;
+use crate::inventory::{HoldRecord, Kept, NewOffer, OfferOutcome, Refusal};
+use crate::store::waitlist::{self, Place};
+use seatwire_proto::seat::{AreaIndex, SeatIndex};
+use seatwire_proto::server::{EventState, Push};
+use std::collections::BTreeSet;
+use std::sync::Arc;
+use std::time::Instant;
+
+/// Places looked at in one round.
+const MAX_PLACES: u32 = 200;
+/// Offers made in one round: bounds how long the list is locked.
+const MAX_OFFERS: usize = 20;
+/// Calls that put kept seats on the map when the list is empty: 50,000 seats.
+const MAX_SHOWINGS: usize = 100;
+/// First answers are kept so long.
+const KEEP_ANSWERS_MS: u64 = 72 * 3_600_000;
+/// Old answers forgotten in one round.
+const MAX_FORGOTTEN: u32 = 200;
+
+impl Waitlist {
+    /// One round for an event: ends places whose offer is over, makes offers of what is kept, and puts on the map what fits
+    /// nobody. Nothing where another node is at it.
+    ///
+    /// # Errors
+    /// When a store does not answer; the next round goes on.
+    pub async fn round(&self, facts: &Arc<EventFacts>) -> Result<(), WaitlistError> {
+        let (waitlist, facts) = (self.clone(), Arc::clone(facts));
+        whole(async move { waitlist.locked_round(&facts).await }).await
+    }
+
+    /// Forgets first answers nobody will ask for again.
+    ///
+    /// # Errors
+    /// When Postgres does not answer.
+    pub async fn forget_answers(&self) -> Result<(), WaitlistError> {
+        let before_ms = self.0.clock.now_ms().saturating_sub(KEEP_ANSWERS_MS);
+        Ok(waitlist::forget_answers(self.0.store.pool(), before_ms, MAX_FORGOTTEN).await?)
+    }
+
+    async fn locked_round(&self, facts: &Arc<EventFacts>) -> Result<(), WaitlistError> {
+        let event = facts.id;
+        let inventory = &self.0.inventory;
+        let mut transaction = self.0.store.pool().begin().await?;
+        if !waitlist::try_lock(&mut transaction, event).await? {
+            return Ok(());
+        }
+        let now_ms = inventory.now_ms();
+        for (identity, hold) in waitlist::offered(&mut *transaction, event, MAX_PLACES).await? {
+            let open = inventory.open_hold(facts, identity).await?;
+            if open.is_none_or(|open| open.id != hold) {
+                // Bought, given back or run out: the place has had its turn.
+                waitlist::leave(&mut *transaction, event, identity).await?;
+            }
+        }
+        let waiting = waitlist::waiting(&mut *transaction, event, MAX_PLACES).await?;
+        inventory.keep_for_waitlist(facts, !waiting.is_empty()).await?;
+        if waiting.is_empty() {
+            let mut showings = 0;
+            while showings < MAX_SHOWINGS && inventory.keep_for_waitlist(facts, false).await? {
+                showings += 1;
+            }
+            transaction.commit().await?;
+            return Ok(());
+        }
+        let mut offered = Vec::new();
+        if matches!(facts.state, EventState::OnSale | EventState::SoldOut) {
+            let mut kept = inventory.kept(facts).await?;
+            for place in &waiting {
+                if offered.len() >= MAX_OFFERS || (kept.seats.is_empty() && kept.places.iter().all(|left| *left == 0)) {
+                    break;
+                }
+                let Some(mut offer) = fitting(facts, &kept, place) else { continue };
+                offer.life_ms = u32::try_from(self.0.config.offer_life.as_millis()).unwrap_or(u32::MAX);
+                match inventory.offer(facts, place.identity, &offer).await? {
+                    OfferOutcome::Offered(hold) => {
+                        kept.seats.retain(|(seat, _)| !offer.seats.contains(seat));
+                        for (area, quantity) in &offer.areas {
+                            kept.places[area.position()] -= quantity;
+                        }
+                        waitlist::set_offered(&mut *transaction, event, place.identity, hold.id).await?;
+                        offered.push(hold);
+                    }
+                    OfferOutcome::InTheWay(hold) if hold.is_offer && hold.expires_ms > now_ms => {
+                        waitlist::set_offered(&mut *transaction, event, place.identity, hold.id).await?;
+                        offered.push(hold);
+                    }
+                    // A basket of their own: their turn stays.
+                    OfferOutcome::InTheWay(_) => {}
+                    OfferOutcome::Refused(Refusal::LimitExceeded { .. }) => {
+                        waitlist::leave(&mut *transaction, event, place.identity).await?;
+                    }
+                    // Not kept any more, or not on sale: the next round reads anew.
+                    OfferOutcome::Refused(_) => break,
+                }
+            }
+            if offered.len() < MAX_OFFERS {
+                self.give_up(facts, &kept, &waiting).await?;
+            }
+        }
+        transaction.commit().await?;
+        for hold in &offered {
+            self.tell(facts, hold).await;
+        }
+        Ok(())
+    }
+
+    async fn tell(&self, facts: &EventFacts, hold: &HoldRecord) {
+        let wire = hold.to_wire(facts, self.0.inventory.now_ms());
+        tracing::info!(event = %facts.id, identity = %hold.identity, hold = %hold.id, "an offer to the waitlist");
+        self.0.sender.to_identity(hold.identity, &Push::WaitlistOffer { hold: wire.clone() }).await;
+        self.0.sender.to_identity(hold.identity, &Push::HoldUpdate { id: hold.id, hold: Some(wire) }).await;
+    }
+
+    /// What fits nobody who waits goes on the map: at once where nobody wants its tier, else after a while.
+    async fn give_up(&self, facts: &Arc<EventFacts>, kept: &Kept, waiting: &[Place]) -> Result<(), WaitlistError> {
+        let now_ms = self.0.inventory.now_ms();
+        let keep_ms = self.0.config.keep_longest.as_millis() as u64;
+        // Behind the places looked at somebody may want any tier.
+        let is_all = waiting.len() < MAX_PLACES as usize;
+        let is_wanted = |code: &str| !is_all || waiting.iter().any(|place| wants(place, code));
+        let seats: Vec<SeatIndex> = kept
+            .seats
+            .iter()
+            .filter(|(seat, since_ms)| {
+                let is_old = now_ms.saturating_sub(*since_ms) >= keep_ms;
+                is_old || facts.seat_tier(*seat).is_none_or(|(_, tier)| !is_wanted(&tier.code))
+            })
+            .map(|(seat, _)| *seat)
+            .collect();
+        let mut areas = Vec::new();
+        {
+            let mut left_over = self.0.left_over.lock();
+            for (area, &left) in (0..).map(AreaIndex).zip(&kept.places) {
+                let name = (facts.id, area.0);
+                if left == 0 {
+                    left_over.remove(&name);
+                    continue;
+                }
+                let (seen, since) = *left_over.entry(name).or_insert((left, Instant::now()));
+                if seen != left {
+                    left_over.insert(name, (left, Instant::now()));
+                }
+                let is_old = seen == left && since.elapsed() >= self.0.config.keep_longest;
+                if is_old || facts.area_tier(area).is_none_or(|(_, tier)| !is_wanted(&tier.code)) {
+                    areas.push(area);
+                    left_over.remove(&name);
+                }
+            }
+        }
+        Ok(self.0.inventory.give_up_kept(facts, &seats, &areas).await?)
+    }
+}
+
+fn wants(place: &Place, code: &str) -> bool {
+    place.price_tiers.is_empty() || place.price_tiers.iter().any(|wanted| wanted == code)
+}
+
+/// What of the kept seats and places this one could have: neighbours where there are, else the longest kept seats, else
+/// places of one area; `None` when there is too little.
+fn fitting(facts: &EventFacts, kept: &Kept, place: &Place) -> Option<NewOffer> {
+    let quantity = place.quantity as usize;
+    let fits = |seat: SeatIndex| facts.seat_tier(seat).is_some_and(|(_, tier)| wants(place, &tier.code));
+    let seats: Vec<SeatIndex> = kept.seats.iter().map(|(seat, _)| *seat).filter(|seat| fits(*seat)).collect();
+    if seats.len() >= quantity {
+        let sorted: Vec<SeatIndex> = seats.iter().copied().collect::<BTreeSet<_>>().into_iter().collect();
+        let together = sorted.windows(quantity).find(|run| {
+            let (first, last) = (run[0], run[quantity - 1]);
+            let section = |seat| facts.section_of(seat).map(|(index, _)| index);
+            (last.0 - first.0) as usize == quantity - 1 && section(first) == section(last)
+        });
+        let seats = together.map_or_else(|| seats[..quantity].to_vec(), <[SeatIndex]>::to_vec);
+        return Some(NewOffer { seats, ..NewOffer::default() });
+    }
+    let area = (0..).map(AreaIndex).zip(&kept.places).find(|(area, left)| {
+        **left >= place.quantity && facts.area_tier(*area).is_some_and(|(_, tier)| wants(place, &tier.code))
+    });
+    area.map(|(area, _)| NewOffer { areas: vec![(area, place.quantity)], ..NewOffer::default() })
+}

@@ -1,0 +1,260 @@
+//! The waitlist: who waits is offered what becomes free, in order, one at a time, and nobody else can get it in between.
+
+use super::{Viewer, code};
+use crate::support::admin::Admin;
+use crate::support::client::{Client, Guest};
+use crate::support::eventually;
+use crate::support::map::Map;
+use crate::support::node::Node;
+use crate::support::stage::{Draft, Stage};
+use seatwire::organiser::Scope;
+use serde_json::{Value, json};
+
+/// A sold-out event of four seats: 0 and 1 are sold, 2 and 3 blocked, so that they can be put on sale later.
+struct SoldOut {
+    stage: Stage,
+    event: String,
+    nodes: Vec<Node>,
+    admin: Admin,
+}
+
+impl SoldOut {
+    async fn new(settings: &[(&str, &str)]) -> Self {
+        let draft =
+            Draft { rows: vec![1, 3], areas: vec![], blocked: vec![2, 3], has_waitlist: true, ..Draft::default() };
+        let (stage, event) = Stage::with_event(&draft).await;
+        let nodes = vec![stage.node_with(settings).await, stage.node_with(settings).await];
+        let admin = Admin::new(&stage, &nodes[0], &[Scope::Inventory, Scope::Events, Scope::Read]).await;
+        let mut sold_out = Self { stage, event, nodes, admin };
+        let closed = Guest::new(&sold_out.nodes[1].url).await;
+        let (status, answer) = sold_out.join(&closed, "early", json!({})).await;
+        assert_eq!((status, &answer["error"]["code"]), (409, &json!("waitlist_closed")), "seats are on sale: {answer}");
+        let mut buyer = Client::guest(&sold_out.nodes[1].url).await.0;
+        let held = buyer.call("hold", json!({"key": "1", "event": sold_out.event, "seats": [0, 1]})).await;
+        let body = json!({"key": "c", "hold": held["hold"]["id"], "buyer": {"name": "A", "email": "a@example.org"},
+            "payment": {"method": "pm_card_visa"}, "expect_total_minor": held["hold"]["total_minor"]});
+        let paid = buyer.call("checkout", body).await;
+        assert_eq!(paid["order"]["state"], "paid", "{paid}");
+        sold_out.until_state("sold_out").await;
+        sold_out
+    }
+
+    async fn until_state(&mut self, state: &str) {
+        for node in &self.nodes {
+            let guest = Guest::new(&node.url).await;
+            eventually("the state", async || {
+                let (_, page) = guest.get(&format!("/v1/events/{}", self.event)).await;
+                (page["state"] == state).then_some(())
+            })
+            .await;
+        }
+    }
+
+    async fn join(&self, guest: &Guest, key: &str, body: Value) -> (u16, Value) {
+        guest.post(&format!("/v1/events/{}/waitlist", self.event), key, body).await
+    }
+
+    async fn unblock(&self, seats: &[u32]) {
+        let path = format!("/v1/admin/events/{}/unblock", self.event);
+        eventually("the seats are unblocked", async || {
+            let (status, _) = self.admin.call("POST", &path, json!({"seats": seats})).await;
+            (status == 200).then_some(())
+        })
+        .await;
+    }
+
+    /// Somebody who waits, with a socket on the second node.
+    async fn waiter(&self, body: Value) -> (Client, Guest) {
+        let guest = Guest::new(&self.nodes[1].url).await;
+        let client = Client::hello(&self.nodes[1].url, Some(&guest.token)).await;
+        let (status, answer) = self.join(&guest, "join", body).await;
+        assert_eq!((status, &answer["place"]["state"]), (201, &json!("waiting")), "{answer}");
+        (client, guest)
+    }
+
+    async fn place(&self, guest: &Guest) -> (u16, Value) {
+        guest.get(&format!("/v1/events/{}/waitlist", self.event)).await
+    }
+}
+
+fn seats(hold: &Value) -> Vec<u64> {
+    hold["lines"].as_array().expect("lines").iter().filter_map(|line| line["seat"].as_u64()).collect()
+}
+
+#[tokio::test]
+async fn freed_seats_are_offered_in_order_and_never_show_as_available() {
+    let sold_out = SoldOut::new(&[("SEATWIRE_OFFER_MS", "2000")]).await;
+    let event = sold_out.event.clone();
+    let (mut first, first_guest) = sold_out.waiter(json!({"quantity": 2})).await;
+    let (mut second, second_guest) = sold_out.waiter(json!({"quantity": 2})).await;
+    let (_, place) = sold_out.place(&second_guest).await;
+    assert_eq!((&place["place"]["place"], &place["place"]["quantity"]), (&json!(2), &json!(2)), "{place}");
+    let mut viewer = Viewer::of(&sold_out.nodes[1].url, &event).await;
+    sold_out.unblock(&[2, 3]).await;
+
+    let offer = first.push("waitlist.offer").await;
+    let hold = &offer["hold"];
+    assert_eq!((seats(hold), &hold["offer"]), (vec![2, 3], &json!(true)), "{offer}");
+    assert_eq!(sold_out.place(&first_guest).await.1["place"]["state"], "offered");
+    let (_, place) = sold_out.place(&second_guest).await;
+    assert_eq!(place["place"]["place"], 1, "next: {place}");
+    assert!(!second.has_push("waitlist.offer"), "one at a time");
+    let (mut stranger, _) = Client::guest(&sold_out.nodes[0].url).await;
+    let refused = stranger.call("hold", json!({"key": "1", "event": event, "seats": [2]})).await;
+    assert_eq!(code(&refused), "sold_out", "{refused}");
+
+    // The first lets it lapse: the second has its chance, and pays.
+    let lapsed = first.push("hold.expired").await;
+    assert_eq!(lapsed["hold"]["id"], hold["id"]);
+    let offer = second.push("waitlist.offer").await;
+    assert_eq!(seats(&offer["hold"]), [2, 3], "{offer}");
+    let body = json!({"key": "c", "hold": offer["hold"]["id"], "buyer": {"name": "B", "email": "b@example.org"},
+        "payment": {"method": "pm_card_visa"}, "expect_total_minor": offer["hold"]["total_minor"]});
+    let paid = second.call("checkout", body).await;
+    assert_eq!(paid["order"]["state"], "paid", "{paid}");
+    let sold = |map: &Map| map.states == [2, 2, 2, 2];
+    let was_available = |map: &Map| map.states[2] == 0 || map.states[3] == 0;
+    while !sold(&viewer.map) {
+        let frame = viewer.client.frame().await;
+        viewer.map.take(&frame);
+        assert!(!was_available(&viewer.map), "nobody but who waited could get them");
+    }
+    for guest in [&first_guest, &second_guest] {
+        eventually("the places are over", async || {
+            let (status, answer) = sold_out.place(guest).await;
+            (status == 404 && answer["error"]["code"] == "place_unknown").then_some(())
+        })
+        .await;
+    }
+}
+
+#[tokio::test]
+async fn a_place_is_joined_changed_and_left_under_a_key() {
+    let sold_out = SoldOut::new(&[]).await;
+    let (mut client, guest) = sold_out.waiter(json!({"quantity": 2, "price_tiers": ["A"]})).await;
+    let (status, again) = sold_out.join(&guest, "join", json!({"quantity": 2, "price_tiers": ["A"]})).await;
+    assert_eq!((status, &again["replayed"]), (201, &json!(true)), "{again}");
+    let (status, reused) = sold_out.join(&guest, "join", json!({"quantity": 3})).await;
+    assert_eq!((status, &reused["error"]["code"]), (422, &json!("key_reused")), "{reused}");
+    let (_other, other_guest) = sold_out.waiter(json!({})).await;
+    let changed = client.call("waitlist_join", json!({"key": "2", "event": sold_out.event, "quantity": 1})).await;
+    let place = &changed["place"];
+    assert_eq!(
+        (&place["place"], &place["quantity"], &place["price_tiers"]),
+        (&json!(1), &json!(1), &json!([])),
+        "{changed}"
+    );
+    let counted: i64 = sqlx::query_scalar("select count(*) from waitlist_places")
+        .fetch_one(sold_out.stage.store.pool())
+        .await
+        .expect("a count");
+    assert_eq!(counted, 2, "one place an identity and event");
+    for (fields, wanted) in [
+        (json!({"quantity": 0}), "bad_field"),
+        (json!({"quantity": 11}), "limit_exceeded"),
+        (json!({"quantity": 1, "price_tiers": ["Z"]}), "bad_field"),
+    ] {
+        let mut body = fields;
+        body["event"] = sold_out.event.as_str().into();
+        body["key"] = wanted.into();
+        assert_eq!(code(&client.call("waitlist_join", body).await), wanted);
+    }
+    let (status, refused) = other_guest.post(&format!("/v1/events/{}/waitlist", sold_out.event), "", json!({})).await;
+    assert_eq!((status, &refused["error"]["code"]), (400, &json!("bad_field")), "without a key: {refused}");
+    let left = client.call("waitlist_leave", json!({"key": "l", "event": sold_out.event})).await;
+    assert_eq!((code(&left), &left["place"]), ("ok", &Value::Null), "{left}");
+    let left = client.call("waitlist_leave", json!({"key": "l2", "event": sold_out.event})).await;
+    assert_eq!((code(&left), &left["error"]["number"]), ("place_unknown", &json!(4103)), "{left}");
+    assert_eq!(sold_out.place(&other_guest).await.1["place"]["place"], 1, "moved up");
+    let mut nobody = Client::hello(&sold_out.nodes[0].url, None).await;
+    let refused = nobody.call("waitlist_join", json!({"key": "n", "event": sold_out.event})).await;
+    assert_eq!(code(&refused), "unauthorized");
+}
+
+#[tokio::test]
+async fn what_is_kept_survives_the_loss_of_redis_and_of_every_node() {
+    let mut sold_out = SoldOut::new(&[]).await;
+    // One seat fits nobody who wants two: it stays kept.
+    let (client, guest) = sold_out.waiter(json!({"quantity": 2})).await;
+    drop(client);
+    sold_out.unblock(&[2]).await;
+    let path = format!("/v1/admin/events/{}", sold_out.event);
+    eventually("the seat is kept", async || {
+        let (_, body) = sold_out.admin.call("GET", &path, Value::Null).await;
+        (body["stock"]["kept_for_waitlist"] == 1).then_some(())
+    })
+    .await;
+    sold_out.nodes.clear();
+    sold_out.stage.redis.kill();
+    sold_out.stage.redis.restart().await;
+    sold_out.nodes = vec![sold_out.stage.node().await, sold_out.stage.node().await];
+    sold_out.admin.url = sold_out.nodes[0].admin_url.clone();
+    let mut viewer = Viewer::of(&sold_out.nodes[0].url, &sold_out.event).await;
+    assert_eq!(viewer.map.states, [2, 2, 1, 3], "kept, and shown as held");
+    let mut client = Client::hello(&sold_out.nodes[1].url, Some(&guest.token)).await;
+    sold_out.unblock(&[3]).await;
+    let offer = client.push("waitlist.offer").await;
+    assert_eq!(seats(&offer["hold"]), [2, 3], "{offer}");
+    viewer.until("the offer", |map| map.states == [2, 2, 1, 1]).await;
+    // Given back before its time, it goes on; with nobody left it is for everyone.
+    let given = client.call("release", json!({"key": "r", "hold": offer["hold"]["id"]})).await;
+    assert_eq!(code(&given), "ok", "{given}");
+    viewer.until("the seats are for everyone", |map| map.states == [2, 2, 0, 0]).await;
+    sold_out.until_state("on_sale").await;
+}
+
+#[tokio::test]
+async fn what_fits_nobody_goes_on_the_map_after_a_while_and_at_once_where_nobody_wants_its_tier() {
+    let sold_out = SoldOut::new(&[("SEATWIRE_WAITLIST_KEEP_MS", "1500")]).await;
+    let (_client, guest) = sold_out.waiter(json!({"quantity": 2, "price_tiers": ["B"]})).await;
+    let mut viewer = Viewer::of(&sold_out.nodes[0].url, &sold_out.event).await;
+    sold_out.unblock(&[2]).await;
+    viewer.until("kept for the one who wants two", |map| map.states[2] == 1).await;
+    viewer.until("given up", |map| map.states[2] == 0).await;
+    let (mut buyer, _) = Client::guest(&sold_out.nodes[1].url).await;
+    let mut attempt = 0;
+    let held = loop {
+        attempt += 1;
+        let body = json!({"key": format!("k{attempt}"), "event": sold_out.event, "seats": [2]});
+        let reply = buyer.call("hold", body).await;
+        if code(&reply) == "ok" {
+            break reply;
+        }
+        assert!(matches!(code(&reply), "sold_out" | "rate_limited") && attempt < 1_000, "{reply}");
+        tokio::time::sleep(std::time::Duration::from_millis(50)).await;
+    };
+    assert_eq!(seats(&held["hold"]), [2]);
+    let (_, place) = sold_out.place(&guest).await;
+    assert_eq!(place["place"]["place"], 1, "the place stays: {place}");
+}
+
+#[tokio::test]
+async fn no_seat_is_offered_to_two_whatever_races() {
+    let sold_out = SoldOut::new(&[("SEATWIRE_OFFER_MS", "1000")]).await;
+    let mut waiters = Vec::new();
+    for _ in 0..6 {
+        waiters.push(sold_out.waiter(json!({})).await);
+    }
+    sold_out.unblock(&[2, 3]).await;
+    let mut watching = Vec::new();
+    for (mut client, _) in waiters {
+        watching.push(tokio::spawn(async move {
+            let offer = client.push("waitlist.offer").await;
+            let hold = &offer["hold"];
+            let ms = |name: &str| hold[name].as_u64().expect("ms");
+            (seats(hold), ms("server_ms"), ms("expires_ms"))
+        }));
+    }
+    let mut offers = Vec::new();
+    for watch in watching {
+        offers.push(watch.await.expect("runs"));
+    }
+    offers.sort_by_key(|(_, _, expires_ms)| *expires_ms);
+    for seat in [2, 3] {
+        let mine: Vec<_> = offers.iter().filter(|(seats, ..)| *seats == [seat]).collect();
+        assert_eq!(mine.len(), 3, "six offers for two seats: {offers:?}");
+        for pair in mine.windows(2) {
+            assert!(pair[1].1 >= pair[0].2, "an offer begins after the one before is over: {offers:?}");
+        }
+    }
+}
