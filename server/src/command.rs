@@ -176,9 +176,7 @@ async fn answer(app: &App, asked: &Asked, command: &Command) -> Result<Answered,
         Command::Pay(body) => pay::run(app, asked, command, body).await,
         Command::Cancel(body) => cancel::run(app, asked, body).await,
         Command::Order(body) => order::run(app, asked, body).await,
-        Command::Admit(_) | Command::RoomWatch(_) | Command::RoomUnwatch(_) => {
-            Err(error::refuse(ErrorCode::UnknownOp))
-        }
+        Command::Admit(_) | Command::RoomWatch(_) | Command::RoomUnwatch(_) => Err(error::refuse(ErrorCode::UnknownOp)),
         Command::Hello(_) | Command::Ping(_) | Command::Subscribe(_) | Command::Unsubscribe(_) | Command::Resync(_) => {
             // These belong to a socket; over HTTP no route builds them.
             Err(error::refuse(ErrorCode::UnknownOp))
