@@ -23,6 +23,8 @@ use crate::catalogue::Catalogue;
 use crate::clock::Clock;
 use crate::config::CheckoutConfig;
 use crate::inventory::Inventory;
+use crate::store::open_payment::{self, OpenPayment};
+use crate::store::refund::{self as refund_rows, RefundRow};
 use crate::store::{Store, order as orders};
 use bytes::Bytes;
 use dashmap::DashMap;
@@ -74,6 +76,19 @@ pub struct OrderRequest {
     pub fingerprint: [u8; 32],
     /// Which order.
     pub order: OrderId,
+}
+
+/// An order as an operator sees it.
+#[derive(Debug, Clone)]
+pub struct OrderFile {
+    /// As its buyer sees it.
+    pub order: Order,
+    /// Where it stands in truth.
+    pub state: OrderState,
+    /// The provider's name for it.
+    pub intent: Option<String>,
+    /// Every refund of it, oldest first.
+    pub refunds: Vec<RefundRow>,
 }
 
 /// What a command of the till came to.
@@ -247,27 +262,65 @@ impl Checkout {
         detached(async move { inner.look_at(id).await }).await
     }
 
-    /// Gives money back: the order as it stands then, or why not. For operators.
+    /// Gives money back, once for the caller's key: the order as it stands then, or why not. For operators: the identity is
+    /// their key's, `key_name` its name, both stand in the log.
     ///
     /// # Errors
     /// When Postgres does not answer.
     pub async fn refund(
         &self,
-        id: OrderId,
+        request: OrderRequest,
+        key_name: String,
         what: RefundWhat,
         reason: String,
-    ) -> Result<Result<Order, CheckoutRefusal>, CheckoutError> {
+    ) -> Result<CheckoutAnswer, CheckoutError> {
+        let inner = self.0.clone();
+        detached(async move { inner.refund_by_key(request, key_name, what, reason).await }).await
+    }
+
+    /// An order with everything an operator may see of it; `None`: no such order.
+    ///
+    /// # Errors
+    /// When Postgres does not answer.
+    pub async fn file(&self, id: OrderId) -> Result<Option<OrderFile>, CheckoutError> {
         let inner = self.0.clone();
         detached(async move {
-            if orders::read(inner.store.pool(), id).await?.is_none() {
-                return Ok(Err(CheckoutRefusal::OrderNotFound));
-            }
-            Ok(match inner.refund(id, what, reason).await? {
-                Ok(row) => Ok(inner.view(&row).await?),
-                Err(refusal) => Err(refusal),
-            })
+            let pool = inner.store.pool();
+            let Some(row) = orders::read(pool, id).await? else { return Ok(None) };
+            let refunds = refund_rows::list_of_order(pool, id).await?;
+            Ok(Some(OrderFile { order: inner.view(&row).await?, state: row.state, intent: row.intent, refunds }))
         })
         .await
+    }
+
+    /// Asks the provider about an order now, whatever its time; false: there is nothing to ask.
+    ///
+    /// # Errors
+    /// When Postgres does not answer.
+    pub async fn look_now(&self, id: OrderId) -> Result<bool, CheckoutError> {
+        let inner = self.0.clone();
+        detached(async move {
+            let is_due = orders::make_due(inner.store.pool(), id, inner.clock.now_ms()).await?;
+            inner.check_nudge.notify_one();
+            Ok(is_due)
+        })
+        .await
+    }
+
+    /// Begins the refunds of paid orders of cancelled events, a bounded number; how many. `job/refund_cancelled` calls it.
+    ///
+    /// # Errors
+    /// When Postgres does not answer.
+    pub async fn refund_cancelled(&self) -> Result<usize, CheckoutError> {
+        let inner = self.0.clone();
+        detached(async move { inner.refund_cancelled().await }).await
+    }
+
+    /// Whether the provider is being asked for money: false while its circuit is open, when nobody should be admitted to a
+    /// till that cannot take anything.
+    #[must_use]
+    pub fn is_provider_open(&self) -> bool {
+        self.0.provider.is_admitting()
     }
 
     /// Orders whose money has not been settled for a while, or that a person must look at; the oldest first, behind
@@ -275,15 +328,11 @@ impl Checkout {
     ///
     /// # Errors
     /// When Postgres does not answer.
-    pub async fn open_payments(
-        &self,
-        after: Option<OrderId>,
-        limit: u32,
-    ) -> Result<Vec<orders::OpenPayment>, CheckoutError> {
+    pub async fn open_payments(&self, after: Option<OrderId>, limit: u32) -> Result<Vec<OpenPayment>, CheckoutError> {
         let inner = self.0.clone();
         detached(async move {
             let before_ms = inner.clock.now_ms().saturating_sub(LISTED_AFTER.as_millis() as u64);
-            Ok(orders::list_open_payments(inner.store.pool(), before_ms, after, limit).await?)
+            Ok(open_payment::list(inner.store.pool(), before_ms, after, limit).await?)
         })
         .await
     }

@@ -8,6 +8,7 @@ mod keep_allocations;
 mod offer_waitlist;
 mod poll_provider;
 mod reconcile_payments;
+mod refund_cancelled;
 mod relay_outbox;
 mod tell_changes;
 mod tell_restored;
@@ -33,6 +34,9 @@ const TELL_PAUSE: Duration = Duration::from_millis(500);
 /// Between two looks at the waitlists: how long a freed seat stands before it is offered.
 const OFFER_PAUSE: Duration = Duration::from_millis(500);
 
+/// Between two batches of refunds of cancelled events: with the batch, the rate at which the provider is asked.
+const CANCELLED_PAUSE: Duration = Duration::from_secs(1);
+
 /// What one run of a nudged job came to.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 struct Round {
@@ -51,6 +55,7 @@ pub async fn run(app: Arc<App>) {
         every(&app, "expire_holds", sweep, || expire_holds::run(&app)),
         nudged(&app, "apply_webhooks", INBOX_PAUSE, &inbox_nudge, || apply_webhooks::run(&app)),
         every(&app, "poll_provider", app.config.checkout.poll_interval, || poll_provider::run(&app)),
+        every(&app, "refund_cancelled", CANCELLED_PAUSE, || refund_cancelled::run(&app)),
         every(&app, "keep_allocations", KEEP_PAUSE, || keep_allocations::run(&app)),
         journal_holds::run(&app),
         tell_restored::run(&app),

@@ -14,6 +14,7 @@ pub mod event_life;
 pub mod hold_journal;
 pub mod identity_use;
 pub mod layout;
+pub mod open_payment;
 pub mod order;
 pub mod order_command;
 pub mod order_state;

@@ -116,7 +116,10 @@ impl Inner {
         self.answer_when_settled(saga, identity, key, id).await
     }
 
-    async fn claim_for(&self, request: &OrderRequest) -> Result<Result<OrderId, Box<CheckoutAnswer>>, CheckoutError> {
+    pub(super) async fn claim_for(
+        &self,
+        request: &OrderRequest,
+    ) -> Result<Result<OrderId, Box<CheckoutAnswer>>, CheckoutError> {
         let claim = NewClaim {
             identity: request.identity,
             key: &request.key,
@@ -184,7 +187,7 @@ impl Inner {
     }
 
     /// Remembers an answer under its key and gives it.
-    async fn answer(
+    pub(super) async fn answer(
         &self,
         identity: IdentityId,
         key: &IdempotencyKey,
@@ -201,7 +204,7 @@ impl Inner {
     }
 
     /// The same key may run again at once.
-    async fn give_up_claim(&self, identity: IdentityId, key: &IdempotencyKey) {
+    pub(super) async fn give_up_claim(&self, identity: IdentityId, key: &IdempotencyKey) {
         if let Err(error) = order_command::give_up(self.store.pool(), identity, key).await {
             tracing::warn!(%error, "a claim could not be given up; it ends by itself");
         }

@@ -1,6 +1,7 @@
 //! What the till asks of a payment provider and how its answers are to be read: definite, busy, or unknown. `stripe` is
 //! the client of every provider that speaks Stripe's HTTP shape, our simulator included.
 
+mod breaker;
 pub mod signature;
 pub mod stripe;
 

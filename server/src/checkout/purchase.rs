@@ -19,7 +19,8 @@ use crate::catalogue::EventFacts;
 use crate::inventory::key::event_number_of;
 use crate::inventory::{Answer, HoldRecord, InventoryError, LockOutcome, Refusal};
 use crate::store::constraint::{Constraint, broken, is_lost_race};
-use crate::store::order::{Concern, OrderRow};
+use crate::store::open_payment::{self, Concern};
+use crate::store::order::OrderRow;
 use crate::store::payment_attempt::is_known_charge;
 use crate::store::{StoreError, order};
 use seatwire_proto::id::OrderId;
@@ -306,7 +307,7 @@ impl Inner {
     pub(super) async fn write_seen(&self, row: &OrderRow, seen: &Intent) -> Result<Option<Stepped>, StoreError> {
         if seen.amount_minor != row.total_minor || seen.currency != row.currency.as_str() {
             tracing::error!(order = %row.id, intent = seen.id, "the intent is about another amount; a person must look");
-            order::set_concern(self.store.pool(), row.id, Concern::AmountDiffers).await?;
+            open_payment::set_concern(self.store.pool(), row.id, Concern::AmountDiffers).await?;
             return Ok(None);
         }
         let news = match seen.status {

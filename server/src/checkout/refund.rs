@@ -6,13 +6,21 @@ use super::order::{OrderEvent, OrderState, next};
 use super::payment::{NewRefund, ProviderError, RefundAnswer, RefundStatus};
 use super::resolve::Looked;
 use super::step::{News, Stepped};
-use super::{CheckoutError, CheckoutRefusal, Inner};
+use super::{CheckoutAnswer, CheckoutError, CheckoutRefusal, Inner, OrderRequest};
+use crate::store::admin_log::{self, NewEntry};
 use crate::store::order::OrderRow;
 use crate::store::refund::{self, NewRefundRow, OpenRefund, RefundLine, RefundState};
-use crate::store::{StoreError, area_stock, identity_use, taken_seat, ticket};
-use seatwire_proto::id::OrderId;
-use serde_json::Value;
+use crate::store::{StoreError, area_stock, identity_use, open_payment, order, taken_seat, ticket};
+use seatwire_proto::client::IdempotencyKey;
+use seatwire_proto::id::{IdentityId, OrderId};
+use serde_json::{Value, json};
+use sha2::{Digest, Sha256};
 use sqlx::PgConnection;
+use sqlx::types::Uuid;
+
+/// Orders of cancelled events refunded in one round, one round a second: below the 25 calls a second that a provider
+/// allows on one endpoint, with room for everything else.
+const CANCELLED_BATCH: u32 = 15;
 
 /// What is to go back.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -28,6 +36,9 @@ pub enum RefundWhat {
 /// A refund asked for: what, and why.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct RefundAsk {
+    pub(super) id: Uuid,
+    /// The operator's key and its name; `None`: the server itself.
+    pub(super) by: Option<(Uuid, String)>,
     pub(super) what: RefundWhat,
     pub(super) reason: String,
 }
@@ -46,10 +57,12 @@ impl Inner {
     pub(super) async fn refund(
         &self,
         id: OrderId,
+        refund_id: Uuid,
+        by: Option<(Uuid, String)>,
         what: RefundWhat,
         reason: String,
     ) -> Result<Result<OrderRow, CheckoutRefusal>, CheckoutError> {
-        let ask = RefundAsk { what, reason };
+        let ask = RefundAsk { id: refund_id, by, what, reason };
         Ok(match self.step(id, None, &[News::RefundAsked(&ask)]).await? {
             Stepped::Moved(row) => {
                 self.check_nudge.notify_one();
@@ -57,6 +70,54 @@ impl Inner {
             }
             Stepped::Stays(_) => Err(CheckoutRefusal::RefundRefused),
         })
+    }
+
+    /// Refunds an order once for the operator's key: the refund's id follows from it, so that a run that died after its
+    /// commit is not made twice.
+    pub(super) async fn refund_by_key(
+        &self,
+        request: OrderRequest,
+        key_name: String,
+        what: RefundWhat,
+        reason: String,
+    ) -> Result<CheckoutAnswer, CheckoutError> {
+        let id = match self.claim_for(&request).await? {
+            Ok(id) => id,
+            Err(answer) => return Ok(*answer),
+        };
+        let (identity, key) = (request.identity, &request.key);
+        let refund_id = id_of_key(identity, key);
+        let made = async {
+            let pool = self.store.pool();
+            let Some(row) = order::read(pool, id).await? else { return Ok(Err(CheckoutRefusal::OrderNotFound)) };
+            if refund::exists(pool, refund_id).await? {
+                return Ok(Ok(row));
+            }
+            self.refund(id, refund_id, Some((identity.uuid(), key_name)), what, reason).await
+        };
+        match made.await {
+            Ok(Ok(row)) => {
+                let view = self.view(&row).await.map_err(|_| CheckoutError::TimeoutUnknown)?;
+                Ok(self.answer(identity, key, Ok(view)).await)
+            }
+            Ok(Err(refusal)) => Ok(self.answer(identity, key, Err(refusal)).await),
+            Err(error) => {
+                self.give_up_claim(identity, key).await;
+                Err(error)
+            }
+        }
+    }
+
+    /// Begins refunds of cancelled events.
+    pub(super) async fn refund_cancelled(&self) -> Result<usize, CheckoutError> {
+        let due = open_payment::list_of_cancelled_events(self.store.pool(), CANCELLED_BATCH).await?;
+        for &id in &due {
+            let reason = "the event was cancelled".to_owned();
+            if let Err(refusal) = self.refund(id, Uuid::now_v7(), None, RefundWhat::All, reason).await? {
+                tracing::error!(order = %id, ?refusal, "an order of a cancelled event cannot be refunded");
+            }
+        }
+        Ok(due.len())
     }
 
     /// Takes the open refunds of an order one step further. Asking twice by the same key is asking once.
@@ -152,6 +213,16 @@ impl Inner {
     }
 }
 
+/// The refund an operator's key stands for.
+fn id_of_key(identity: IdentityId, key: &IdempotencyKey) -> Uuid {
+    let mut hash = Sha256::new();
+    hash.update(identity.uuid().as_bytes());
+    hash.update(key.as_str());
+    let mut bytes = [0; 16];
+    bytes.copy_from_slice(&hash.finalize()[..16]);
+    Uuid::from_bytes(bytes)
+}
+
 fn of_answer(open: OpenRefund, answer: RefundAnswer) -> RefundResult {
     let state = match answer.status {
         RefundStatus::Pending => RefundState::Pending,
@@ -207,6 +278,7 @@ pub(super) async fn record_ask(
     if amount_minor > 0 {
         row.refunding_minor += amount_minor;
         let new = NewRefundRow {
+            id: ask.id,
             order: row.id,
             event: row.event,
             provider: &row.provider,
@@ -217,6 +289,15 @@ pub(super) async fn record_ask(
         refund::insert(&mut *transaction, &new, now_ms).await?;
     }
     void(transaction, row, &lines).await?;
+    let (key, key_name) = ask.by.as_ref().map_or((None, "server"), |(key, name)| (Some(*key), name.as_str()));
+    let detail = json!({
+        "order": row.id,
+        "amount_minor": amount_minor,
+        "lines": lines,
+        "reason": ask.reason,
+    });
+    let entry = NewEntry { key, key_name, action: "order.refund", event: Some(row.event), detail };
+    admin_log::insert(&mut *transaction, &entry, now_ms).await?;
     Ok(Some(!lines.is_empty()))
 }
 
@@ -253,6 +334,7 @@ pub(super) async fn record_late(
     let amount_minor = row.captured_minor - row.refunded_minor - row.refunding_minor;
     row.refunding_minor += amount_minor;
     let new = NewRefundRow {
+        id: Uuid::now_v7(),
         order: row.id,
         event: row.event,
         provider: &row.provider,

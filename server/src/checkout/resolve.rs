@@ -5,8 +5,9 @@ use super::order::{OrderEvent, OrderState};
 use super::payment::ProviderError;
 use super::step::{News, Stepped};
 use super::{CheckoutError, CrashPoint, Inner};
+use crate::store::open_payment::{self, Concern};
 use crate::store::order;
-use crate::store::order::{Concern, OrderRow};
+use crate::store::order::OrderRow;
 use seatwire_proto::id::OrderId;
 use std::time::Duration;
 
@@ -73,7 +74,7 @@ impl Inner {
                     tracing::error!(order = %id, "no word of this payment for three days; a person must look");
                     // Not asked about any more, but a webhook still settles it.
                     order::stop_checks(self.store.pool(), id).await?;
-                    order::set_concern(self.store.pool(), id, Concern::NoWord).await?;
+                    open_payment::set_concern(self.store.pool(), id, Concern::NoWord).await?;
                     return Ok(Looked::Nothing);
                 }
                 // First the fence, so that the answer is final either way.

@@ -2,6 +2,7 @@
 //! outside. Everything that changes something is done by `organiser`, which writes who did it.
 
 mod event;
+mod order;
 mod seat;
 
 use super::Front;
@@ -32,6 +33,10 @@ fn table() -> Vec<(Scope, &'static str, MethodRouter<Front>)> {
         (Scope::Read, "/v1/admin/events/{event}/log", get(event::log)),
         (Scope::Events, "/v1/admin/events/{event}/state", put(event::set_state)),
         (Scope::Events, "/v1/admin/events/{event}/prices", put(event::set_prices)),
+        (Scope::Read, "/v1/admin/payments/open", get(order::list_open)),
+        (Scope::Orders, "/v1/admin/orders/{order}", get(order::read)),
+        (Scope::Orders, "/v1/admin/orders/{order}/refunds", post(order::refund)),
+        (Scope::Orders, "/v1/admin/orders/{order}/look", post(order::look)),
         (Scope::Inventory, "/v1/admin/events/{event}/block", post(seat::block)),
         (Scope::Inventory, "/v1/admin/events/{event}/unblock", post(seat::unblock)),
         (Scope::Inventory, "/v1/admin/events/{event}/sections", post(seat::append)),

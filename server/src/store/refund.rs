@@ -40,9 +40,30 @@ impl RefundState {
     }
 }
 
+/// A refund as it stands.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct RefundRow {
+    /// Its id.
+    pub id: Uuid,
+    /// How much.
+    pub amount_minor: i64,
+    /// `due`, `submitted`, `pending`, `succeeded` or `failed`.
+    pub state: String,
+    /// Why it was made, for people.
+    pub reason: String,
+    /// Why it failed.
+    pub failure: Option<String>,
+    /// The provider's name for it.
+    pub provider_refund: Option<String>,
+    /// When it was asked for.
+    pub created_ms: u64,
+}
+
 /// A refund to be made.
 #[derive(Debug, Clone)]
 pub struct NewRefundRow<'a> {
+    /// Its id.
+    pub id: Uuid,
     /// Of which order.
     pub order: OrderId,
     /// Of which event.
@@ -77,7 +98,7 @@ pub struct OpenRefund {
 /// # Errors
 /// When Postgres cannot answer.
 pub async fn insert(executor: impl PgExecutor<'_>, new: &NewRefundRow<'_>, now_ms: u64) -> Result<(), StoreError> {
-    let id = Uuid::now_v7();
+    let id = new.id;
     sqlx::query!(
         "insert into refunds (refund_id, order_id, event_id, provider, idempotency_key, amount_minor, reason, state,
              lines, created_ms)
@@ -104,7 +125,7 @@ pub async fn insert(executor: impl PgExecutor<'_>, new: &NewRefundRow<'_>, now_m
 pub async fn open_of_order(executor: impl PgExecutor<'_>, order: OrderId) -> Result<Vec<OpenRefund>, StoreError> {
     let rows = sqlx::query!(
         "select refund_id, amount_minor, idempotency_key, key_n, tries_n, provider_refund_id from refunds
-         where order_id = $1 and state in ('due', 'submitted', 'pending') order by refund_id",
+         where order_id = $1 and state in ('due', 'submitted', 'pending') order by created_ms, refund_id",
         order.uuid()
     )
     .fetch_all(executor)
@@ -120,6 +141,42 @@ pub async fn open_of_order(executor: impl PgExecutor<'_>, order: OrderId) -> Res
             },
             tries_n: row.tries_n.cast_unsigned(),
             provider_refund: row.provider_refund_id,
+        })
+        .collect())
+}
+
+/// Whether a refund of this id was asked for already.
+///
+/// # Errors
+/// When Postgres cannot answer.
+pub async fn exists(executor: impl PgExecutor<'_>, id: Uuid) -> Result<bool, StoreError> {
+    let found =
+        sqlx::query_scalar!("select 1 as one from refunds where refund_id = $1", id).fetch_optional(executor).await?;
+    Ok(found.is_some())
+}
+
+/// Every refund of an order, oldest first.
+///
+/// # Errors
+/// When Postgres cannot answer.
+pub async fn list_of_order(executor: impl PgExecutor<'_>, order: OrderId) -> Result<Vec<RefundRow>, StoreError> {
+    let rows = sqlx::query!(
+        "select refund_id, amount_minor, state, reason, failure, provider_refund_id, created_ms from refunds
+         where order_id = $1 order by created_ms, refund_id",
+        order.uuid()
+    )
+    .fetch_all(executor)
+    .await?;
+    Ok(rows
+        .into_iter()
+        .map(|row| RefundRow {
+            id: row.refund_id,
+            amount_minor: row.amount_minor,
+            state: row.state,
+            reason: row.reason,
+            failure: row.failure,
+            provider_refund: row.provider_refund_id,
+            created_ms: row.created_ms.cast_unsigned(),
         })
         .collect())
 }

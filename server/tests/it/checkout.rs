@@ -1,5 +1,6 @@
 //! The till, against real stores and the simulator.
 
+mod admin;
 mod books;
 mod crash;
 mod dead_node;

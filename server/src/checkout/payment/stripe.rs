@@ -2,6 +2,7 @@
 //! one reading of its answer; what follows from it is the purchase's business. Only what was not
 //! begun is asked again here, by the same key and within the caller's time.
 
+use super::breaker::{Breaker, Heard};
 use super::{
     Confirmation, Intent, IntentStatus, NewIntent, NewRefund, ProviderError, RefundAnswer, RefundStatus, SeenDecline,
 };
@@ -11,8 +12,10 @@ use bytes::Bytes;
 use http::header::{AUTHORIZATION, CONTENT_TYPE};
 use http::{Method, Request, StatusCode};
 use http_body_util::Full;
+use parking_lot::Mutex;
 use serde::Deserialize;
 use std::collections::HashMap;
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 /// First wait before a call that was not begun is sent again; doubles.
@@ -38,6 +41,7 @@ pub struct Provider {
     base_url: String,
     key: Secret,
     timeout: Duration,
+    breaker: Arc<Mutex<Breaker>>,
 }
 
 #[derive(Deserialize)]
@@ -172,7 +176,7 @@ impl Provider {
     /// When the HTTP client cannot be built.
     pub fn new(base_url: &str, key: Secret, timeout: Duration) -> Result<Self, SetupError> {
         let http = Outbound::new(Reach::Anywhere)?;
-        Ok(Self { http, base_url: base_url.trim_end_matches('/').to_owned(), key, timeout })
+        Ok(Self { http, base_url: base_url.trim_end_matches('/').to_owned(), key, timeout, breaker: Arc::default() })
     }
 
     /// Makes an intent.
@@ -187,7 +191,7 @@ impl Provider {
             ("description", format!("Order {}", new.reference)),
             ("metadata[order]", new.order.to_string()),
         ];
-        self.post::<RawIntent>("/v1/payment_intents", Some(new.key), &form).await?.try_into()
+        self.post_money::<RawIntent>("/v1/payment_intents", new.key, &form).await?.try_into()
     }
 
     /// Asks for the money.
@@ -198,7 +202,7 @@ impl Provider {
         let form =
             [("payment_method", confirmation.method.to_owned()), ("return_url", confirmation.return_url.to_owned())];
         let path = format!("/v1/payment_intents/{}/confirm", confirmation.intent);
-        self.post::<RawIntent>(&path, Some(confirmation.key), &form).await?.try_into()
+        self.post_money::<RawIntent>(&path, confirmation.key, &form).await?.try_into()
     }
 
     /// Looks at an intent.
@@ -277,6 +281,47 @@ impl Provider {
         self.call(Method::GET, &path, None, &[]).await
     }
 
+    /// Whether it is asked for money now: false while it fails again and again.
+    #[must_use]
+    pub fn is_admitting(&self) -> bool {
+        self.breaker.lock().is_closed()
+    }
+
+    /// A call that leads to a charge: not made while the circuit is open.
+    async fn post_money<T: for<'de> Deserialize<'de>>(
+        &self,
+        path: &str,
+        key: &str,
+        form: &[(&str, String)],
+    ) -> Result<T, ProviderError> {
+        if !self.breaker.lock().admits(Instant::now()) {
+            return Err(ProviderError::NotBegun("the provider has failed again and again".into()));
+        }
+        self.post(path, Some(key), form).await
+    }
+
+    async fn call<T: for<'de> Deserialize<'de>>(
+        &self,
+        method: Method,
+        path: &str,
+        key: Option<&str>,
+        form: &[(&str, String)],
+    ) -> Result<T, ProviderError> {
+        let answer = self.call_once(method, path, key, form).await;
+        let heard = match &answer {
+            Err(ProviderError::Unknown(_) | ProviderError::NotBegun(_)) => Heard::Failure,
+            Err(ProviderError::Unauthorized(_)) => Heard::Stranger,
+            _ => Heard::Answer,
+        };
+        let mut breaker = self.breaker.lock();
+        let was_closed = breaker.is_closed();
+        breaker.hear(heard, Instant::now());
+        if was_closed != breaker.is_closed() {
+            tracing::error!(is_closed = breaker.is_closed(), "the circuit to the payment provider has changed");
+        }
+        answer
+    }
+
     async fn post<T: for<'de> Deserialize<'de>>(
         &self,
         path: &str,
@@ -299,7 +344,7 @@ impl Provider {
         }
     }
 
-    async fn call<T: for<'de> Deserialize<'de>>(
+    async fn call_once<T: for<'de> Deserialize<'de>>(
         &self,
         method: Method,
         path: &str,

@@ -2,15 +2,23 @@
 
 use super::till::{Buyer, Till};
 use seatwire::checkout::order::OrderState;
-use seatwire::checkout::{CheckoutRefusal, RefundWhat};
+use seatwire::checkout::{CheckoutRefusal, OrderRequest, RefundWhat};
 use seatwire::store::refund::RefundLine;
+use seatwire_proto::client::IdempotencyKey;
 use seatwire_proto::id::{IdentityId, OrderId};
 use serde_json::{Value, json};
 
 impl Till {
-    async fn refund(&self, id: &Value, what: RefundWhat) -> Result<Value, CheckoutRefusal> {
+    pub(crate) async fn refund(&self, id: &Value, what: RefundWhat) -> Result<Value, CheckoutRefusal> {
         let id: OrderId = id.as_str().expect("an id").parse().expect("an id");
-        self.app.checkout.refund(id, what, "asked for".into()).await.expect("works").map(|order| json!(order))
+        let request = OrderRequest {
+            identity: IdentityId::generate(),
+            key: IdempotencyKey::parse(&super::key()).expect("a key"),
+            fingerprint: [0; 32],
+            order: id,
+        };
+        let refunded = self.app.checkout.refund(request, "test".into(), what, "asked for".into());
+        refunded.await.expect("works").outcome.map(|order| json!(order))
     }
 }
 

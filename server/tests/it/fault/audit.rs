@@ -111,11 +111,11 @@ async fn what_was_refunded_before_a_loss_is_not_given_back_again_after_it() {
         let facts = super::journal::facts(till).await;
         till.app.inventory.read_map(&facts).await.map_or(0, |map| map.areas[0])
     };
-    till.app.checkout.refund(id, one(), "asked for".into()).await.expect("works").expect("refundable");
+    till.refund(&serde_json::json!(id), one()).await.expect("refundable");
     eventually("the first place to be free", || async { (left(&till).await == 48).then_some(()) }).await;
     super::journal::lose_redis(&mut till).await;
     assert_eq!(left(&till).await, 48);
-    till.app.checkout.refund(id, one(), "asked for".into()).await.expect("works").expect("refundable");
+    till.refund(&serde_json::json!(id), one()).await.expect("refundable");
     eventually("the second place to be free", || async { (left(&till).await > 48).then_some(()) }).await;
     assert_eq!(left(&till).await, 49);
     clean(&till.stage, &till.event).await;

@@ -1,0 +1,148 @@
+//! Orders and their money, for operators: what is not settled, one order's file, refunds, and asking the provider again.
+
+use super::{By, json};
+use crate::checkout::{OrderRequest, RefundWhat};
+use crate::error;
+use crate::http::Front;
+use crate::http::call::{self, Call, Query, bad_field};
+use crate::http::refusal::Refusal;
+use crate::organiser::Operator;
+use crate::store::refund::{RefundLine, RefundRow};
+use axum::body::Body;
+use axum::extract::{Path, State};
+use http::Response;
+use seatwire_proto::client::parse_body;
+use seatwire_proto::code::ErrorCode;
+use seatwire_proto::id::{IdentityId, OrderId};
+use serde::Deserialize;
+use serde_json::{Value, json as value};
+use sha2::{Digest, Sha256};
+
+/// Longest reason of a refund, in characters.
+const MAX_REASON_CHARS: usize = 200;
+
+/// What is to go back: exactly one of the three.
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Refund {
+    #[serde(default)]
+    all: bool,
+    lines: Option<Vec<RefundLine>>,
+    amount_minor: Option<i64>,
+    reason: String,
+}
+
+impl Refund {
+    fn what(&self) -> Option<RefundWhat> {
+        match (self.all, &self.lines, self.amount_minor) {
+            (true, None, None) => Some(RefundWhat::All),
+            (false, Some(lines), None) => Some(RefundWhat::Lines(lines.clone())),
+            (false, None, Some(amount_minor)) => Some(RefundWhat::Amount(amount_minor)),
+            _ => None,
+        }
+    }
+}
+
+fn shown(refund: &RefundRow) -> Value {
+    value!({
+        "id": refund.id,
+        "amount_minor": refund.amount_minor,
+        "state": refund.state,
+        "reason": refund.reason,
+        "failure": refund.failure,
+        "provider_refund": refund.provider_refund,
+        "created_ms": refund.created_ms,
+    })
+}
+
+/// Money that is not settled, the oldest order first; those with a `concern` wait for a person.
+pub(super) async fn list_open(State(front): State<Front>, query: Query) -> Result<Response<Body>, Refusal> {
+    let limit = query.limit()?;
+    let after: Option<OrderId> = query.parse("cursor", "expected the next_cursor of an earlier answer")?;
+    let found = front.app.checkout.open_payments(after, limit + 1).await;
+    let mut items = found.map_err(|error| error::checkout(&error))?;
+    let has_more = items.len() > limit as usize;
+    items.truncate(limit as usize);
+    let next_cursor = items.last().filter(|_| has_more).map(|open| open.id);
+    let items: Vec<Value> = items
+        .iter()
+        .map(|open| {
+            value!({
+                "order": open.id,
+                "event": open.event,
+                "reference": open.reference,
+                "state": open.state,
+                "since_ms": open.since_ms,
+                "concern": open.concern,
+                "next_look_ms": open.next_look_ms,
+                "looks": open.looks_n,
+                "intent": open.intent,
+                "total_minor": open.total_minor,
+                "captured_minor": open.captured_minor,
+                "refunded_minor": open.refunded_minor,
+                "currency": open.currency,
+            })
+        })
+        .collect();
+    let mut body = value!({"items": items, "is_provider_open": front.app.checkout.is_provider_open()});
+    if let Some(cursor) = next_cursor {
+        body["next_cursor"] = value!(cursor);
+    }
+    Ok(json(&body))
+}
+
+/// One order, its refunds, and where it stands in truth.
+pub(super) async fn read(State(front): State<Front>, Path(order): Path<String>) -> Result<Response<Body>, Refusal> {
+    let id: OrderId = call::id(&order, ErrorCode::OrderNotFound)?;
+    let file = front.app.checkout.file(id).await.map_err(|error| error::checkout(&error))?;
+    let file = file.ok_or(ErrorCode::OrderNotFound)?;
+    let refunds: Vec<Value> = file.refunds.iter().map(shown).collect();
+    let state = file.state.as_str();
+    Ok(json(&value!({"order": file.order, "inner_state": state, "intent": file.intent, "refunds": refunds})))
+}
+
+/// Gives money back, once for the key.
+pub(super) async fn refund(
+    State(front): State<Front>,
+    Path(order): Path<String>,
+    By(operator): By,
+    call: Call,
+) -> Result<Response<Body>, Refusal> {
+    let id: OrderId = call::id(&order, ErrorCode::OrderNotFound)?;
+    let key = call.key()?;
+    let fields = Value::Object(call.fields);
+    let mut fingerprint = Sha256::new();
+    fingerprint.update(b"refund\0");
+    fingerprint.update(id.uuid().as_bytes());
+    fingerprint.update(fields.to_string());
+    let body: Refund = parse_body(fields).map_err(|field| bad_field(&field.path, &field.message))?;
+    if body.reason.chars().count() > MAX_REASON_CHARS || body.reason.trim().is_empty() {
+        return Err(bad_field("/reason", &format!("expected 1 to {MAX_REASON_CHARS} characters")).into());
+    }
+    let what = body.what().ok_or_else(|| bad_field("", "expected exactly one of all, lines, amount_minor"))?;
+    let request =
+        OrderRequest { identity: identity_of(&operator)?, key, fingerprint: fingerprint.finalize().into(), order: id };
+    let answer = front
+        .app
+        .checkout
+        .refund(request, operator.name, what, body.reason)
+        .await
+        .map_err(|error| error::checkout(&error))?;
+    match answer.outcome {
+        Ok(order) if answer.is_replayed => Ok(json(&value!({"order": order, "replayed": true}))),
+        Ok(order) => Ok(json(&value!({"order": order}))),
+        Err(refusal) => Err(Refusal::from(error::checkout_refusal(&refusal)).with_answer(None, answer.is_replayed)),
+    }
+}
+
+/// Keys of operators have idempotency keys of their own, as identities have.
+fn identity_of(operator: &Operator) -> Result<IdentityId, Refusal> {
+    operator.key.map(IdentityId::from_uuid).ok_or_else(|| ErrorCode::Unauthorized.into())
+}
+
+/// Asks the provider about an order at once.
+pub(super) async fn look(State(front): State<Front>, Path(order): Path<String>) -> Result<Response<Body>, Refusal> {
+    let id: OrderId = call::id(&order, ErrorCode::OrderNotFound)?;
+    let is_due = front.app.checkout.look_now(id).await.map_err(|error| error::checkout(&error))?;
+    Ok(json(&value!({"asked": is_due})))
+}
