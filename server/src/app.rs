@@ -76,7 +76,10 @@ impl App {
         shutdown: Shutdown,
     ) -> anyhow::Result<Arc<Self>> {
         let metrics = Arc::new(Metrics::new());
-        let store = Store::connect(&addresses.database_url, &config.store).await?;
+        let mut store = Store::connect(&addresses.database_url, &config.store).await?;
+        if let Some(url) = &config.database_read_url {
+            store = store.with_replica(url.reveal(), &config.store)?;
+        }
         let identity_key = server_key::current(store.pool(), "identity", clock.now_ms()).await?;
         let catalogue = Catalogue::new(store.clone(), clock.clone());
         let inventory =

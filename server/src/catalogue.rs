@@ -19,6 +19,7 @@ use dashmap::DashMap;
 use parking_lot::Mutex;
 use seatwire_proto::id::EventId;
 use seatwire_proto::server::EventSummary;
+use sqlx::PgPool;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use tokio::sync::Semaphore;
@@ -94,7 +95,7 @@ impl Catalogue {
             Some(id) => id,
             None => {
                 let _permit = self.permit().await?;
-                match event::id_of_number(self.0.store.pool(), number).await? {
+                match self.0.store.find(|pool| async move { event::id_of_number(&pool, number).await }).await? {
                     Some(id) => {
                         self.0.numbers.insert(number, id);
                         id
@@ -159,7 +160,7 @@ impl Catalogue {
     /// # Errors
     /// Postgres' own.
     pub async fn refresh(&self, id: EventId) -> Result<Option<Arc<EventFacts>>, StoreError> {
-        let Some(page) = self.read(id).await? else {
+        let Some(page) = self.read_from(self.0.store.pool().clone(), id).await? else {
             self.0.events.remove(&id);
             return Ok(None);
         };
@@ -173,7 +174,7 @@ impl Catalogue {
                 }
                 Ok(Some(kept.facts.clone()))
             }
-            None => Ok(self.load(id).await?.map(|page| page.facts.clone())),
+            None => Ok(Some(self.keep(id, page).facts.clone())),
         }
     }
 
@@ -189,9 +190,8 @@ impl Catalogue {
         if let Some(layout) = self.0.layouts.get(hash) {
             return Ok(Some(layout.clone()));
         }
-        let Some(stored_json) = crate::store::layout::stored_json(self.0.store.pool(), hash).await? else {
-            return Ok(None);
-        };
+        let stored = |pool| async move { crate::store::layout::stored_json(&pool, hash).await };
+        let Some(stored_json) = self.0.store.find(stored).await? else { return Ok(None) };
         // Milliseconds of parsing and packing for a stadium: not on a thread that drives sockets.
         let layout = tokio::task::spawn_blocking(move || StoredLayout::from_stored_json(&stored_json))
             .await
@@ -211,7 +211,7 @@ impl Catalogue {
     /// # Errors
     /// Postgres' own.
     pub async fn list(&self, filter: &EventFilter) -> Result<Vec<EventSummary>, StoreError> {
-        let rows = event::events(self.0.store.pool(), filter).await?;
+        let rows = self.0.store.read(|pool| async move { event::events(&pool, filter).await }).await?;
         let ids: Vec<EventId> = rows.iter().map(|row| row.id).collect();
         let taken = self.taken(&ids).await?;
         let now_ms = self.0.clock.now_ms();
@@ -235,7 +235,8 @@ impl Catalogue {
             |id: &EventId| self.0.taken.get(id).is_some_and(|known| now_ms.saturating_sub(known.0) < TAKEN_FRESH_MS);
         let missing: Vec<EventId> = ids.iter().copied().filter(|id| !is_fresh(id)).collect();
         if !missing.is_empty() {
-            let counts = event::taken_counts(self.0.store.pool(), &missing).await?;
+            let missing_ids = missing.as_slice();
+            let counts = self.0.store.read(|pool| async move { event::taken_counts(&pool, missing_ids).await }).await?;
             if self.0.taken.len() > MAX_EVENTS {
                 self.0.taken.retain(|_, known| now_ms.saturating_sub(known.0) < TAKEN_FRESH_MS);
             }
@@ -254,8 +255,9 @@ impl Catalogue {
     async fn check(&self, id: EventId, entry: &Entry) -> Result<Option<Arc<EventPage>>, StoreError> {
         let now_ms = self.0.clock.now_ms();
         let known = entry.page.lock().clone();
-        match event::revision(self.0.store.pool(), id).await? {
-            Some(revision) if revision == known.facts.revision => {
+        match self.0.store.find(|pool| async move { event::revision(&pool, id).await }).await? {
+            // An older one is a replica that is behind.
+            Some(revision) if revision <= known.facts.revision => {
                 let page = known.at(now_ms);
                 *entry.page.lock() = page.clone();
                 entry.checked_ms.store(now_ms, Ordering::Relaxed);
@@ -263,11 +265,13 @@ impl Catalogue {
             }
             Some(_) => {
                 let page = self.read(id).await?;
-                if let Some(page) = &page {
-                    *entry.page.lock() = page.clone();
-                    entry.checked_ms.store(now_ms, Ordering::Relaxed);
+                let Some(page) = page else { return Ok(None) };
+                let mut kept = entry.page.lock();
+                if kept.facts.revision <= page.facts.revision {
+                    *kept = page;
                 }
-                Ok(page)
+                entry.checked_ms.store(now_ms, Ordering::Relaxed);
+                Ok(Some(kept.clone()))
             }
             None => {
                 self.0.events.remove(&id);
@@ -288,23 +292,34 @@ impl Catalogue {
             let _permit = self.permit().await?;
             self.read(id).await
         };
-        if let Ok(Some(page)) = &read {
-            self.make_room();
-            self.0.numbers.insert(page.facts.number, id);
-            let entry = Entry {
-                page: Mutex::new(page.clone()),
-                checked_ms: AtomicU64::new(self.0.clock.now_ms()),
-                is_checking: AtomicBool::new(false),
-            };
-            self.0.events.insert(id, Arc::new(entry));
-        }
+        let kept = read.map(|page| page.map(|page| self.keep(id, page)));
         self.0.loading.remove(&id);
-        read
+        kept
+    }
+
+    /// Keeps a page, unless a newer one came meanwhile.
+    fn keep(&self, id: EventId, page: Arc<EventPage>) -> Arc<EventPage> {
+        self.make_room();
+        self.0.numbers.insert(page.facts.number, id);
+        let now_ms = self.0.clock.now_ms();
+        let entry = self.0.events.entry(id).or_insert_with(|| {
+            let page = Mutex::new(page.clone());
+            Arc::new(Entry { page, checked_ms: AtomicU64::new(now_ms), is_checking: AtomicBool::new(false) })
+        });
+        let mut kept = entry.page.lock();
+        if kept.facts.revision < page.facts.revision {
+            *kept = page;
+        }
+        kept.clone()
     }
 
     async fn read(&self, id: EventId) -> Result<Option<Arc<EventPage>>, StoreError> {
+        self.0.store.find(|pool| self.read_from(pool, id)).await
+    }
+
+    async fn read_from(&self, pool: PgPool, id: EventId) -> Result<Option<Arc<EventPage>>, StoreError> {
         // Several statements as one moment: a change between them would mix two revisions.
-        let mut transaction = self.0.store.pool().begin().await?;
+        let mut transaction = pool.begin().await?;
         sqlx::raw_sql("set transaction isolation level repeatable read read only").execute(&mut *transaction).await?;
         let row = event::event(&mut transaction, id).await?;
         transaction.commit().await?;

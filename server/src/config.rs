@@ -49,6 +49,9 @@ pub struct Config {
     pub data: PathBuf,
     /// Postgres; absent = embedded. `DATABASE_URL`.
     pub database_url: Option<Secret>,
+    /// A replica of it for reads of the catalogue (what is on sale, plans, lists), which may be behind by moments; while it
+    /// does not answer the primary is asked. `DATABASE_READ_URL`, default none.
+    pub database_read_url: Option<Secret>,
     /// Redis; absent = embedded. `REDIS_URL`.
     pub redis_url: Option<Secret>,
     /// The ledger's connections.
@@ -221,6 +224,7 @@ impl Config {
             )?,
             data: env.text("SEATWIRE_DATA").map_or_else(|| PathBuf::from("data"), PathBuf::from),
             database_url: env.text("DATABASE_URL").map(Secret::new),
+            database_read_url: env.text("DATABASE_READ_URL").map(Secret::new),
             redis_url: env.text("REDIS_URL").map(Secret::new),
             store: StoreConfig {
                 max_connections: env.number("SEATWIRE_DB_CONNECTIONS", 2..=1000, 16)?,

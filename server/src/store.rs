@@ -29,10 +29,12 @@ pub mod waitlist;
 pub mod webhook_inbox;
 
 use crate::config::StoreConfig;
+use parking_lot::Mutex;
 use sqlx::postgres::{PgConnectOptions, PgPoolOptions};
 use sqlx::{PgPool, migrate::Migrator};
 use std::str::FromStr;
-use std::time::Duration;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
 
 static MIGRATIONS: Migrator = sqlx::migrate!("../migrations");
 
@@ -87,7 +89,19 @@ impl From<sqlx::Error> for StoreError {
 #[derive(Debug, Clone)]
 pub struct Store {
     pool: PgPool,
+    replica: Option<Arc<Replica>>,
 }
+
+/// A copy of the primary that answers reads of the catalogue.
+#[derive(Debug)]
+struct Replica {
+    pool: PgPool,
+    /// Not asked before this: it did not answer.
+    rests_until: Mutex<Option<Instant>>,
+}
+
+/// How long a replica that did not answer is left alone: a dead one costs one reader so often a wait.
+const REPLICA_REST: Duration = Duration::from_secs(2);
 
 impl Store {
     /// Connects and brings the schema up to date.
@@ -95,13 +109,7 @@ impl Store {
     /// # Errors
     /// `Unavailable` when Postgres does not answer, `Migration` when the schema cannot be applied.
     pub async fn connect(url: &str, config: &StoreConfig) -> Result<Self, StoreError> {
-        let options = PgConnectOptions::from_str(url)?.application_name("seatwire").options([
-            ("statement_timeout", config.statement_timeout.as_millis().to_string()),
-            ("lock_timeout", LOCK_TIMEOUT_MS.to_string()),
-            // The rollback below mostly has nothing to roll back, and Postgres would say so each time.
-            ("client_min_messages", "error".to_owned()),
-            ("idle_in_transaction_session_timeout", IDLE_IN_TRANSACTION_MS.to_string()),
-        ]);
+        let options = options(url, config)?;
         let first = PgPoolOptions::new()
             .max_connections(1)
             .acquire_timeout(FIRST_CONNECT_TIMEOUT)
@@ -109,21 +117,55 @@ impl Store {
             .await?;
         MIGRATIONS.run(&first).await?;
         first.close().await;
-        let pool = PgPoolOptions::new()
-            .max_connections(config.max_connections)
-            .acquire_timeout(config.acquire_timeout)
-            .test_before_acquire(true)
-            // A cancelled future may leave a transaction open on its connection; nobody else must write into it. `begin`
-            // keeps Postgres from warning, each time, that there was none.
-            .after_release(|connection, _| {
-                Box::pin(async move {
-                    sqlx::raw_sql("begin; rollback").execute(&mut *connection).await?;
-                    Ok(true)
-                })
-            })
-            .connect_with(options)
-            .await?;
-        Ok(Self { pool })
+        let pool = pool_options(config).connect_with(options).await?;
+        Ok(Self { pool, replica: None })
+    }
+
+    /// With a replica for reads of the catalogue. It need not be there: it is asked when it is.
+    ///
+    /// # Errors
+    /// A URL that is none.
+    pub fn with_replica(mut self, url: &str, config: &StoreConfig) -> Result<Self, StoreError> {
+        let pool = pool_options(config).connect_lazy_with(options(url, config)?);
+        self.replica = Some(Arc::new(Replica { pool, rests_until: Mutex::new(None) }));
+        Ok(self)
+    }
+
+    /// Reads what may be moments old: from the replica where there is one that answers, else from the primary.
+    ///
+    /// # Errors
+    /// The primary's own.
+    pub async fn read<T, F>(&self, read: impl Fn(PgPool) -> F) -> Result<T, StoreError>
+    where
+        F: Future<Output = Result<T, StoreError>>,
+    {
+        if let Some(replica) = &self.replica {
+            let rests = replica.rests_until.lock().is_some_and(|until| Instant::now() < until);
+            if !rests {
+                match read(replica.pool.clone()).await {
+                    Ok(found) => return Ok(found),
+                    Err(error) => {
+                        tracing::warn!(%error, "the replica does not answer; the primary is asked");
+                        *replica.rests_until.lock() = Some(Instant::now() + REPLICA_REST);
+                    }
+                }
+            }
+        }
+        read(self.pool.clone()).await
+    }
+
+    /// The same for one thing: what the replica does not have yet, the primary may have.
+    ///
+    /// # Errors
+    /// The primary's own.
+    pub async fn find<T, F>(&self, read: impl Fn(PgPool) -> F) -> Result<Option<T>, StoreError>
+    where
+        F: Future<Output = Result<Option<T>, StoreError>>,
+    {
+        match self.read(&read).await? {
+            None if self.replica.is_some() => read(self.pool.clone()).await,
+            found => Ok(found),
+        }
     }
 
     /// The pool, for functions of `store` that take an executor.
@@ -135,6 +177,9 @@ impl Store {
     /// Gives all connections back; waits for those in use.
     pub async fn close(&self) {
         self.pool.close().await;
+        if let Some(replica) = &self.replica {
+            replica.pool.close().await;
+        }
     }
 
     /// Whether Postgres answers.
@@ -145,4 +190,29 @@ impl Store {
         sqlx::raw_sql("select 1").execute(&self.pool).await?;
         Ok(())
     }
+}
+
+fn options(url: &str, config: &StoreConfig) -> Result<PgConnectOptions, StoreError> {
+    Ok(PgConnectOptions::from_str(url)?.application_name("seatwire").options([
+        ("statement_timeout", config.statement_timeout.as_millis().to_string()),
+        ("lock_timeout", LOCK_TIMEOUT_MS.to_string()),
+        // The rollback below mostly has nothing to roll back, and Postgres would say so each time.
+        ("client_min_messages", "error".to_owned()),
+        ("idle_in_transaction_session_timeout", IDLE_IN_TRANSACTION_MS.to_string()),
+    ]))
+}
+
+fn pool_options(config: &StoreConfig) -> PgPoolOptions {
+    PgPoolOptions::new()
+        .max_connections(config.max_connections)
+        .acquire_timeout(config.acquire_timeout)
+        .test_before_acquire(true)
+        // A cancelled future may leave a transaction open on its connection; nobody else must write into it. `begin`
+        // keeps Postgres from warning, each time, that there was none.
+        .after_release(|connection, _| {
+            Box::pin(async move {
+                sqlx::raw_sql("begin; rollback").execute(&mut *connection).await?;
+                Ok(true)
+            })
+        })
 }

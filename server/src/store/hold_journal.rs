@@ -316,8 +316,8 @@ pub async fn answers_of_event(
 /// When Postgres cannot answer.
 pub async fn forget_answers(executor: impl PgExecutor<'_>, before_s: u64) -> Result<u64, StoreError> {
     let done = sqlx::query!(
-        "delete from journal_answers a using (select ctid from journal_answers where given_s < $1 limit 10000) b
-         where a.ctid = b.ctid",
+        "delete from journal_answers a using (select tableoid, ctid from journal_answers where given_s < $1 limit 10000) b
+         where a.tableoid = b.tableoid and a.ctid = b.ctid",
         before_s.cast_signed()
     )
     .execute(executor)

@@ -266,8 +266,8 @@ pub async fn remember(
 /// Postgres' own.
 pub async fn forget_answers(executor: impl PgExecutor<'_>, before_ms: u64, limit: u32) -> Result<(), StoreError> {
     sqlx::query!(
-        "delete from waitlist_commands where ctid = any(array(
-             select ctid from waitlist_commands where created_ms < $1 limit $2))",
+        "delete from waitlist_commands where (event_id, identity_id, command_key) in (
+             select event_id, identity_id, command_key from waitlist_commands where created_ms < $1 limit $2)",
         before_ms as i64,
         i64::from(limit)
     )

@@ -12,6 +12,7 @@ mod http_read;
 mod import;
 mod inventory;
 mod organiser;
+mod partition;
 mod paysim;
 mod protocol;
 mod seatmap;

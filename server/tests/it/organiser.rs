@@ -2,6 +2,7 @@
 
 mod keys;
 mod live;
+mod replica;
 mod states;
 mod waitlist;
 

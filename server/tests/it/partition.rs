@@ -1,0 +1,133 @@
+//! The sale on HASH-partitioned tables: every hot table begins its key with the event and refers to nothing outside it, so
+//! a busy event can live in a partition of its own. The schema is made of the migrated one by `hot_tables.sql`.
+
+use crate::support::client::{Client, Guest};
+use crate::support::eventually;
+use crate::support::stage::{Draft, Stage, enter_event};
+use seatwire::store::StoreError;
+use seatwire::store::constraint::{Constraint, broken};
+use serde_json::{Value, json};
+use sqlx::AssertSqlSafe;
+use std::process::Command;
+
+/// A stage whose hot tables are partitioned.
+async fn partitioned() -> Stage {
+    let stage = Stage::new().await;
+    sqlx::raw_sql(include_str!("partition/hot_tables.sql")).execute(stage.store.pool()).await.expect("partitions");
+    stage
+}
+
+async fn count(stage: &Stage, query: &str) -> i64 {
+    let query = AssertSqlSafe(query.to_owned());
+    sqlx::query_scalar(query).fetch_one(stage.store.pool()).await.expect("a number")
+}
+
+/// Holds seats and places, and pays for them.
+async fn buy(url: &str, event: &str, seats: &[u32], places: u32) -> (Client, Value) {
+    let (mut client, _) = Client::guest(url).await;
+    let held = client.call("hold", json!({"key": "1", "event": event, "seats": seats})).await;
+    assert_eq!(held["ok"], true, "{held}");
+    let mut hold = held["hold"].clone();
+    if places > 0 {
+        let more = client.call("hold_area", json!({"key": "2", "event": event, "area": 0, "quantity": places})).await;
+        hold = more["hold"].clone();
+    }
+    let body = json!({"key": "c", "hold": hold["id"], "buyer": {"name": "A", "email": "a@example.org"},
+        "payment": {"method": "pm_card_visa"}, "expect_total_minor": hold["total_minor"]});
+    let paid = client.call("checkout", body).await;
+    assert_eq!(paid["order"]["state"], "paid", "{paid}");
+    (client, paid["order"].clone())
+}
+
+#[tokio::test]
+async fn the_sale_runs_on_partitioned_tables_and_every_rule_keeps_its_name() {
+    let mut stage = partitioned().await;
+    let mut events = Vec::new();
+    for _ in 0..4 {
+        events.push(enter_event(&stage.store, &Draft { areas: vec![3], ..Draft::default() }).await.to_string());
+    }
+    let nodes = [stage.node().await, stage.node().await];
+    for (number, event) in events.iter().enumerate() {
+        let url = &nodes[number % 2].url;
+        let (mut client, order) = buy(url, event, &[1, 2], 2).await;
+        assert_eq!(order["tickets"].as_array().map(Vec::len), Some(4), "{order}");
+        let (mut second, _) = Client::guest(&nodes[0].url).await;
+        let refused = second.call("hold", json!({"key": "1", "event": event, "seats": [2]})).await;
+        assert_eq!(refused["error"]["code"], "seat_taken", "{refused}");
+        let refused = second.call("hold_area", json!({"key": "2", "event": event, "area": 0, "quantity": 2})).await;
+        assert_eq!(refused["error"]["code"], "area_full", "{refused}");
+        // A declined order is given back.
+        let held = client.call("hold", json!({"key": "3", "event": event, "seats": [9]})).await;
+        let body = json!({"key": "d", "hold": held["hold"]["id"], "buyer": {"name": "A", "email": "a@example.org"},
+            "payment": {"method": "pm_card_visa_chargeDeclined"}, "expect_total_minor": 4750});
+        let declined = client.call("checkout", body).await;
+        assert_eq!(declined["order"]["state"], "payment_declined", "{declined}");
+        let cancelled = client.call("cancel", json!({"key": "e", "order": declined["order"]["id"]})).await;
+        assert_eq!(cancelled["order"]["state"], "cancelled", "{cancelled}");
+    }
+    eventually("the outbox is told", async || (count(&stage, "select count(*) from outbox").await == 0).then_some(()))
+        .await;
+    assert_eq!(count(&stage, "select count(*) from taken_seats where state = 'sold'").await, 8);
+    assert_eq!(count(&stage, "select count(*) from seat_log where state = 'sold'").await, 8, "the triggers came along");
+    assert!(count(&stage, "select count(distinct tableoid) from taken_seats").await > 1, "in more than one partition");
+
+    for (rule, breach) in breaches() {
+        let failed = sqlx::raw_sql(breach).execute(stage.store.pool()).await;
+        let error = StoreError::from(failed.expect_err(breach));
+        assert_eq!(broken(&error), Some(rule), "{breach}: {error}");
+    }
+    for append_only in ["delete from seat_log", "update seat_log set state = 'x'", "delete from event_epochs"] {
+        assert!(sqlx::raw_sql(append_only).execute(stage.store.pool()).await.is_err(), "{append_only}");
+    }
+
+    // A new life is read from the partitions as well, and everything agrees.
+    stage.redis.kill();
+    stage.redis.restart().await;
+    let guest = Guest::new(&nodes[0].url).await;
+    for event in &events {
+        eventually("the event is open", async || {
+            let (mut buyer, _) = Client::guest(&nodes[0].url).await;
+            let reply = buyer.call("hold", json!({"key": "again", "event": event, "seats": [30]})).await;
+            (reply["ok"] == true).then_some(())
+        })
+        .await;
+        let (_, map) = guest.get(&format!("/v1/events/{event}/snapshot?format=json")).await;
+        assert_eq!(map["states"].as_str().map(|states| &states[..4]), Some("0220"), "{map}");
+        let audit = Command::new(crate::support::program())
+            .args(["audit", event])
+            .env("DATABASE_URL", &stage.database_url)
+            .env("REDIS_URL", stage.redis.url())
+            .output()
+            .expect("runs");
+        assert!(audit.status.success(), "{}", String::from_utf8_lossy(&audit.stdout));
+    }
+}
+
+/// A statement for every rule whose breach is an answer.
+fn breaches() -> Vec<(Constraint, &'static str)> {
+    const ORDER: &str = "insert into orders select (jsonb_populate_record(o, jsonb_build_object(
+        'order_id', gen_random_uuid(), 'reference', 'ZZZZZZZZ', 'command_key', 'other', 'intent_id', null))).*
+        from orders o where o.state <> 'cancelled' limit 1";
+    vec![
+        (Constraint::SeatTaken, "insert into taken_seats select * from taken_seats limit 1"),
+        (
+            Constraint::SeatTaken,
+            "insert into tickets select (jsonb_populate_record(t, jsonb_build_object('ticket_id', gen_random_uuid(), 'code', 'x'))).*
+             from tickets t where seat_index is not null limit 1",
+        ),
+        (Constraint::AreaFull, "update area_stock set capacity = sold - 1"),
+        (Constraint::IdentityLimit, "update identity_use set limit_n = used - 1 where used > 0"),
+        (Constraint::InstrumentLimit, "insert into instrument_use select event_id, 'card', 2, 1 from orders limit 1"),
+        (Constraint::OrderExists, "insert into orders select * from orders limit 1"),
+        (Constraint::HoldHasOrder, ORDER),
+        (
+            Constraint::AttemptOpen,
+            "insert into payment_attempts select (jsonb_populate_record(p, jsonb_build_object('charge_id', null, 'idempotency_key', 'x'))).*
+             from payment_attempts p limit 1",
+        ),
+        (
+            Constraint::OverRefund,
+            "update orders set refunding_minor = captured_minor - refunded_minor + 1 where captured_minor > 0",
+        ),
+    ]
+}
