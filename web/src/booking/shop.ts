@@ -12,6 +12,7 @@ import type {
   OrderReply,
   Push,
   Refusal,
+  WaitlistReply,
 } from "../proto/messages";
 import type { SeatwireClient } from "../socket/client";
 import { type Basket, type BasketMove, basketNext, EMPTY_BASKET, mySeats } from "./basket";
@@ -21,7 +22,11 @@ import { newKey } from "./key";
 export type Notice =
   | { kind: "refused"; refusal: Refusal; event?: EventId }
   /** `gone`: after a reconnect the server no longer knows the hold */
-  | { kind: "expired" | "revoked" | "gone"; event: EventId }
+  | { kind: "expired" | "gone"; event: EventId }
+  /** taken back: the event is over, or the seats are another's */
+  | { kind: "revoked"; event: EventId; reason: string }
+  /** the waiting list's turn */
+  | { kind: "offered"; event: EventId }
   | { kind: "extended" }
   | { kind: "seat_lost"; event: EventId; alternatives: number[][] };
 
@@ -124,6 +129,20 @@ export class Shop {
     });
   }
 
+  joinWaitlist(event: EventId, quantity: number): Promise<Answer<WaitlistReply>> {
+    return this.#waitlist("waitlist_join", { event, quantity, key: newKey() });
+  }
+
+  leaveWaitlist(event: EventId): Promise<Answer<WaitlistReply>> {
+    return this.#waitlist("waitlist_leave", { event, key: newKey() });
+  }
+
+  async #waitlist(op: string, body: Record<string, unknown>): Promise<Answer<WaitlistReply>> {
+    const answer = await this.#client.command<WaitlistReply>(op, body);
+    if (!answer.ok) this.#notify({ kind: "refused", refusal: answer.error });
+    return answer;
+  }
+
   /** Begins an order from the hold. The refusal comes back to the form; the order also lands in `orders`. */
   async checkout(event: EventId, hold: Hold, buyer: Buyer, method: string): Promise<Answer<OrderReply>> {
     this.#move(event, { type: "busy", by: 1 });
@@ -193,14 +212,20 @@ export class Shop {
         else this.#over(String(push.id));
         break;
       case "hold.expiring":
-      case "waitlist.offer":
         if (hold) this.#move(hold.event, { type: "hold", hold });
+        break;
+      case "waitlist.offer":
+        if (!hold) break;
+        this.#notify({ kind: "offered", event: hold.event });
+        this.#move(hold.event, { type: "hold", hold });
         break;
       case "hold.expired":
       case "hold.revoked":
         if (!hold) break;
         if (this.basket(hold.event).value.hold?.id === hold.id) {
-          this.#notify({ kind: push.push === "hold.expired" ? "expired" : "revoked", event: hold.event });
+          const { event } = hold;
+          if (push.push === "hold.expired") this.#notify({ kind: "expired", event });
+          else this.#notify({ kind: "revoked", event, reason: String(push.reason) });
         }
         this.#move(hold.event, { type: "over", id: hold.id });
         break;

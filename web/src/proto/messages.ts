@@ -73,6 +73,20 @@ export interface Order {
   created_ms: number;
 }
 
+/** A place in the waiting list of a sold-out event. */
+export interface WaitlistPlace {
+  /** 1 is next */
+  place: number;
+  state: "waiting" | "offered";
+  quantity: number;
+  price_tiers: string[];
+  hold?: HoldId;
+}
+
+export interface WaitlistReply {
+  place: WaitlistPlace | null;
+}
+
 export type EventState = "scheduled" | "presale" | "on_sale" | "paused" | "sold_out" | "closed" | "cancelled";
 
 export interface PriceTier {
@@ -117,6 +131,8 @@ export interface EventArea {
 }
 
 export interface EventDetail extends EventSummary {
+  /** why it is in its state, in the organiser's words; only told by push */
+  reason?: string;
   description?: string;
   sections: EventSection[];
   areas: EventArea[];

@@ -1,6 +1,6 @@
 //! The HTTP half of the contract, as far as the app needs it: identities, events, layouts, orders.
 //! Pages call `Api`; refusals come back as values, a dead network as the refusal `offline`.
-import type { Answer, EventDetail, EventSummary, HoldReply, Order, Refusal } from "../proto/messages";
+import type { Answer, EventDetail, EventSummary, HoldReply, Order, Refusal, WaitlistReply } from "../proto/messages";
 
 /** A page that waits longer than this should say so instead. */
 const REQUEST_TIMEOUT_MS = 10_000;
@@ -83,6 +83,10 @@ export class Api {
       headers: { "Seatwire-Pay-Secret": secret, "Idempotency-Key": key },
       body: JSON.stringify({ payment: { method } }),
     });
+  }
+
+  waitlistPlace(event: string): Promise<Answer<WaitlistReply>> {
+    return this.#asGuest(`/v1/events/${encodeURIComponent(event)}/waitlist`);
   }
 
   hold(hold: string): Promise<Answer<HoldReply>> {

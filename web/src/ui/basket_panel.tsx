@@ -18,6 +18,11 @@ import { SpokenCountdown, Timer, useLeft } from "./timer";
 const loadCheckout = () => import("./checkout_form").then((room) => room.CheckoutForm);
 const CheckoutForm = lazy(loadCheckout, partFrame);
 
+const Waitlist = lazy(
+  () => import("./waitlist").then((room) => room.Waitlist),
+  () => null,
+);
+
 const EXTENSION_MS = 120_000;
 
 interface Props {
@@ -95,6 +100,7 @@ export function BasketPanel({ event, showSeat }: Props) {
             {hold && <Timer left={left} totalMs={totalMs} />}
           </div>
           <div class="panel-body" id="basket-body">
+            {hold?.offer && <p class="offer-note">{t.value.offerHint}</p>}
             {hold ? (
               <Lines event={event} hold={hold} showSeat={showSeat} close={() => (open.value = false)} />
             ) : (
@@ -129,9 +135,11 @@ export function BasketPanel({ event, showSeat }: Props) {
 }
 
 function Empty({ event }: { event: LiveEvent }) {
-  const rules = event.detail.value?.rules;
+  const detail = event.detail.value;
+  const rules = detail?.rules;
   return (
     <div class="empty-basket">
+      {detail?.waitlist && detail.state === "sold_out" && <Waitlist event={event} />}
       <div class="empty-picture">
         <TicketIcon size={34} />
       </div>

@@ -150,7 +150,11 @@ function EventHead({ event }: { event: LiveEvent }) {
           {detail.venue.city ? `, ${detail.venue.city}` : ""}
         </span>
       </p>
-      {note && <p class="state-note">{note}</p>}
+      {note && (
+        <p class="state-note" role="status">
+          {note} {detail.reason}
+        </p>
+      )}
     </header>
   );
 }

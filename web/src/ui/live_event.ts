@@ -4,6 +4,7 @@ import { signal } from "@preact/signals";
 import { app } from "../app";
 import { type LayoutJson, type SeatPlan, unpackLayout } from "../proto/layout";
 import type { EventDetail, PriceTier, Refusal } from "../proto/messages";
+import { factsAfter } from "../state/event_facts";
 import type { EventMap } from "../state/event_map";
 
 type MapListener = (map: EventMap, seats: Uint32Array | "all") => void;
@@ -93,10 +94,7 @@ export class LiveEvent {
   #pushed(push: { push: string; [field: string]: unknown }): void {
     const detail = this.detail.value;
     if (!detail) return;
-    if (push.push === "event.state") this.detail.value = { ...detail, state: push.state as EventDetail["state"] };
-    if (push.push === "price.change") {
-      this.detail.value = { ...detail, price_tiers: push.price_tiers as EventDetail["price_tiers"] };
-    }
+    this.detail.value = factsAfter(detail, push);
   }
 }
 

@@ -28,7 +28,9 @@ function noticeText(notice: Notice): string {
     case "expired":
       return t.value.expired;
     case "revoked":
-      return t.value.revoked;
+      return t.value.revokedBy[notice.reason] ?? t.value.revoked;
+    case "offered":
+      return t.value.offered;
     case "gone":
       return errorText("hold_not_found");
     case "extended":
@@ -41,7 +43,7 @@ function noticeText(notice: Notice): string {
 function NoticeCard({ notice }: { notice: Notice & { id: number } }) {
   const choices = notice.kind === "seat_lost" ? notice.alternatives.slice(0, 3) : [];
   const plan = shownEvent.value?.plan.value;
-  const good = notice.kind === "extended";
+  const good = notice.kind === "extended" || notice.kind === "offered";
   const loss = !good && notice.kind !== "refused";
 
   useEffect(() => {
