@@ -41,4 +41,5 @@ run() { # PRESET..: each against a fresh event
 }
 run onsale run onsale_5k --quiet --out report/onsale_5k
 run holds run holds_500 --quiet --out report/holds_500
+run crowd run holds_10k --quiet --out report/holds_10k
 run memory memory --viewers 9000

@@ -27,12 +27,23 @@ const COMMANDS_PER_ARRIVAL: f64 = 2.0;
 const ORDER_LOOK: Duration = Duration::from_secs(1);
 const MAX_ORDER_LOOKS: u32 = 30;
 
+/// The place of `buying.add` among what may become of a hold.
+const ADDS: usize = 3;
+
 /// What becomes of an identity after an arrival.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum After {
     Stays,
     /// Has walked away, or its fate is not known: the next arrival is another person.
     Leaves,
+}
+
+/// Seats that count against an identity's limit.
+#[derive(Debug, Clone, Copy, Default)]
+struct Has {
+    bought: u32,
+    /// In the open hold, kept for the next arrival.
+    held: u32,
 }
 
 /// One buyer: a chain of identities, each of which serves arrivals until it has its share of seats.
@@ -49,8 +60,8 @@ pub(crate) async fn buy(shop: Arc<Shop>, no: u32, mut door: mpsc::Receiver<Arriv
         if std::mem::replace(&mut is_first, false) {
             shop.ready.fetch_add(1, Ordering::Relaxed);
         }
-        let mut bought_seats = 0;
-        while bought_seats + largest_group <= shop.seats_per_identity {
+        let mut has = Has::default();
+        while has.bought + has.held + largest_group <= shop.seats_per_identity {
             line.wait_for_budget(&shop, COMMANDS_PER_ARRIVAL).await;
             shop.pool.lock().become_free(no);
             let arrival = tokio::select! {
@@ -60,9 +71,20 @@ pub(crate) async fn buy(shop: Arc<Shop>, no: u32, mut door: mpsc::Receiver<Arriv
             };
             let Some(arrival) = arrival else { return };
             let mut visit = Visit { shop: &shop, line: &mut line, chance: &mut chance };
-            match Box::pin(visit.serve(arrival, &mut bought_seats)).await {
+            match Box::pin(visit.serve(arrival, &mut has)).await {
                 Ok(After::Stays) => {}
-                Ok(After::Leaves) | Err(GaveUp) => break,
+                Ok(After::Leaves) | Err(GaveUp) => {
+                    has.held = 0;
+                    break;
+                }
+            }
+        }
+        if has.held > 0 {
+            // Keeps what it has, and looks on until the end.
+            shop.pool.lock().become_sated();
+            tokio::select! {
+                _ = door.recv() => return,
+                () = line.idle(&shop) => unreachable!("idling ends only by being dropped"),
             }
         }
     }
@@ -101,7 +123,7 @@ fn weighted(weights: impl Iterator<Item = f64> + Clone, chance: &mut Xoshiro256P
 }
 
 impl Visit<'_> {
-    async fn serve(&mut self, arrival: Arrival, bought_seats: &mut u32) -> Result<After, GaveUp> {
+    async fn serve(&mut self, arrival: Arrival, has: &mut Has) -> Result<After, GaveUp> {
         let buying = &self.shop.buying;
         let group = 1 + weighted(buying.group_weights.iter().copied(), self.chance) as u32;
         let Some(seats) = self.shop.pick(group, self.chance) else {
@@ -116,14 +138,22 @@ impl Visit<'_> {
             return Ok(After::Stays);
         }
         let Some(hold) = self.won(&answer, &seats, arrival) else { return Ok(After::Leaves) };
+        let ends = [buying.release, buying.buy, buying.let_go, buying.add];
+        let end = weighted(ends.into_iter(), self.chance);
+        if end == ADDS {
+            has.held += group;
+            return Ok(After::Stays);
+        }
         let [shortest_ms, longest_ms] = buying.think_ms;
         let think_us = self.chance.random_range(shortest_ms * 1_000..=longest_ms * 1_000);
         self.line.idle_for(self.shop, Duration::from_micros(think_us)).await;
         let intended_us = answer.reply_us + think_us;
-        match weighted([buying.release, buying.buy, buying.let_go].into_iter(), self.chance) {
+        let held = std::mem::take(&mut has.held) + group;
+        let seats: Vec<SeatIndex> = hold.lines.iter().filter_map(|line| line.seat).collect();
+        match end {
             0 => self.release(&hold, &seats, intended_us).await,
             1 => {
-                *bought_seats += group;
+                has.bought += held;
                 self.pay(&hold, &seats, intended_us).await
             }
             _ => {

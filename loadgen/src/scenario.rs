@@ -14,6 +14,7 @@ pub(crate) const PRESETS: &[(&str, &str)] = &[
     ("smoke", include_str!("../scenario/smoke.toml")),
     ("onsale_5k", include_str!("../scenario/onsale_5k.toml")),
     ("holds_500", include_str!("../scenario/holds_500.toml")),
+    ("holds_10k", include_str!("../scenario/holds_10k.toml")),
 ];
 
 /// Largest group that buys together: a hold of up to this many seats.
@@ -76,6 +77,8 @@ pub(crate) struct Buying {
     pub(crate) buy: f64,
     /// Weight of holds whose buyer walks away.
     pub(crate) let_go: f64,
+    /// Weight of holds kept for the same buyer's next arrival, which adds to them; with all it may have it looks on.
+    pub(crate) add: f64,
     /// Time between the answer to a hold and what follows, shortest and longest.
     pub(crate) think_ms: [u64; 2],
     /// Share of groups that go for the hot seats without looking at the map.
@@ -93,6 +96,7 @@ impl Default for Buying {
             release: 0.6,
             buy: 0.3,
             let_go: 0.1,
+            add: 0.0,
             think_ms: [200, 800],
             hot_share: 0.1,
             hot_seats: 500,
@@ -277,9 +281,9 @@ fn check_joining(joining: &Joining) -> Result<(), String> {
 }
 
 fn check_buying(buying: &Buying) -> Result<(), String> {
-    let weights = [buying.release, buying.buy, buying.let_go];
+    let weights = [buying.release, buying.buy, buying.let_go, buying.add];
     if !weights.iter().all(|weight| is_rate(*weight)) || weights.iter().sum::<f64>() <= 0.0 {
-        return Err("release, buy and let_go are weights from 0 up, not all 0".to_owned());
+        return Err("release, buy, let_go and add are weights from 0 up, not all 0".to_owned());
     }
     if buying.group_weights.len() > MAX_GROUP
         || !buying.group_weights.iter().all(|weight| is_rate(*weight))

@@ -37,6 +37,8 @@ pub(crate) struct Pool {
     free: VecDeque<u32>,
     waiting: VecDeque<Arrival>,
     doors: Vec<mpsc::Sender<Arrival>>,
+    /// Buyers who have all they may have and serve no more.
+    sated: usize,
 }
 
 impl Pool {
@@ -67,9 +69,13 @@ impl Pool {
         }
     }
 
-    /// Whether nobody waits and all buyers are free.
+    pub(super) fn become_sated(&mut self) {
+        self.sated += 1;
+    }
+
+    /// Whether nobody waits and all buyers are free or done.
     pub(crate) fn is_quiet(&self) -> bool {
-        self.waiting.is_empty() && self.free.len() == self.doors.len()
+        self.waiting.is_empty() && self.free.len() + self.sated == self.doors.len()
     }
 }
 
@@ -230,7 +236,7 @@ mod tests {
         assert_eq!(ends[1].try_recv().expect("it was given").intended_us, 10);
         assert_eq!(ends[0].try_recv().expect("it waited").intended_us, 20);
         pool.become_free(0);
-        pool.become_free(1);
+        pool.become_sated();
         assert!(pool.is_quiet());
     }
 }

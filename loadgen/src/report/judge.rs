@@ -109,6 +109,9 @@ fn statistic(times: &Times, stat: Stat) -> f64 {
     }
 }
 
+/// Names of a Redis among the server's children.
+const REDIS: [&str; 2] = ["redis-server", "valkey-server"];
+
 /// What neither is timed nor counted by workers.
 pub(super) fn numbers(facts: &Facts, measured: &Window) -> BTreeMap<String, f64> {
     let seconds = facts.seconds.max(1e-3);
@@ -131,6 +134,12 @@ pub(super) fn numbers(facts: &Facts, measured: &Window) -> BTreeMap<String, f64>
         let frames = measured.count(Count::Frames).max(1) as f64;
         numbers.insert("server_cpu_us_per_frame".to_owned(), server.cpu_us as f64 / frames);
         numbers.insert("server_heap_mb".to_owned(), server.heap_bytes_max as f64 / 1e6);
+        let holds = measured.count(Count::HoldsWon).max(1) as f64;
+        numbers.insert("server_cpu_us_per_hold".to_owned(), server.cpu_us as f64 / holds);
+        if let Some(redis) = facts.server.iter().find(|process| REDIS.contains(&process.name.as_str())) {
+            numbers.insert("redis_cpu_us_per_hold".to_owned(), redis.cpu_us as f64 / holds);
+            numbers.insert("server_cpu_per_redis_cpu".to_owned(), server.cpu_us as f64 / redis.cpu_us.max(1) as f64);
+        }
     }
     numbers
 }

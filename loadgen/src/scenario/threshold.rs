@@ -34,6 +34,9 @@ pub(crate) const NUMBERS: &[&str] = &[
     "deliveries_per_s",
     "server_cpu_pct",
     "server_cpu_us_per_frame",
+    "server_cpu_us_per_hold",
+    "redis_cpu_us_per_hold",
+    "server_cpu_per_redis_cpu",
     "server_heap_mb",
 ];
 
