@@ -1,7 +1,7 @@
 //! The till, against real stores and the simulator.
 
 mod admin;
-mod books;
+pub(crate) mod books;
 mod crash;
 mod dead_node;
 mod outage;

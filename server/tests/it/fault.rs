@@ -2,5 +2,7 @@
 
 mod audit;
 mod journal;
+mod race;
 mod rebuild;
+mod redis;
 mod told;

@@ -29,6 +29,11 @@ impl Redis {
         redis
     }
 
+    /// Where its files and its socket are.
+    pub(crate) fn folder(&self) -> &std::path::Path {
+        &self.folder
+    }
+
     fn socket(&self) -> PathBuf {
         self.folder.join("redis.sock")
     }

@@ -223,6 +223,14 @@ impl Stage {
         Self { database_url, redis: Redis::start().await, store }
     }
 
+    /// As [`Stage::with_event`], on a Redis with further settings.
+    pub(crate) async fn with_redis(draft: &Draft, redis_settings: &[&str]) -> (Self, String) {
+        let mut stage = Self::new().await;
+        stage.redis = Redis::start_with(redis_settings).await;
+        let event = enter_event(&stage.store, draft).await.to_string();
+        (stage, event)
+    }
+
     /// Both stores with one event; the event's id.
     pub(crate) async fn with_event(draft: &Draft) -> (Self, String) {
         let stage = Self::new().await;

@@ -1,0 +1,335 @@
+//! Buyers who race for the seats of one event on two nodes, and who write down what they were told. The judge at the end
+//! shares nothing with the server: it looks at what was said, in the order of (epoch, seq).
+
+use super::audit;
+use crate::checkout::books;
+use crate::support::eventually;
+use crate::support::node::Node;
+use crate::support::stage::{Draft, Stage};
+use parking_lot::Mutex;
+use seatwire::clock::Clock;
+use seatwire::paysim::PaysimConfig;
+use seatwire::shutdown::Shutdown;
+use serde_json::{Value, json};
+use std::collections::HashMap;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
+use std::time::Duration;
+
+const BUYERS: u32 = 16;
+/// Few enough that buyers meet, enough that the sale goes on to the end.
+const ROWS: usize = 25;
+const SEATS: u64 = 20 * ROWS as u64;
+/// Seats and places an identity may have.
+const LIMIT: u64 = 4;
+/// Long enough to outlive a fault, short enough to wait for: every hold ends.
+const HOLD_TTL_MS: u64 = 8_000;
+/// Nothing was done, or it is not known: the same key asks again.
+const AGAIN: [&str; 6] = ["timeout_unknown", "key_in_use", "unavailable", "overloaded", "draining", "internal"];
+
+/// Where the map stood.
+type Position = (u64, u64);
+
+/// What a buyer was told of a seat.
+#[derive(Debug, Clone)]
+enum Told {
+    Granted {
+        until_ms: u64,
+        at_ms: u64,
+    },
+    /// Given back, or maybe: the answer never came.
+    Released,
+    Paid,
+}
+
+#[derive(Debug, Default)]
+struct History {
+    /// By seat: who was told what, where.
+    of_seats: HashMap<u64, Vec<(Position, String, Told)>>,
+    /// Every change once: who made the change at this position.
+    changes: HashMap<Position, String>,
+    wrongs: Vec<String>,
+}
+
+pub(super) struct Race {
+    pub(super) stage: tokio::sync::Mutex<Stage>,
+    pub(super) event: String,
+    pub(super) urls: Vec<String>,
+    payment_url: String,
+    http: reqwest::Client,
+    history: Mutex<History>,
+    is_over: AtomicBool,
+    next_key: AtomicU32,
+    /// Holds that were granted.
+    pub(super) granted_n: AtomicU32,
+    _nodes: Vec<Node>,
+}
+
+/// The event they race for.
+pub(super) fn draft() -> Draft {
+    Draft {
+        rows: vec![20; ROWS],
+        areas: vec![200],
+        seats_per_identity: LIMIT as u32,
+        hold_ttl_ms: HOLD_TTL_MS,
+        ..Draft::default()
+    }
+}
+
+impl Race {
+    pub(super) async fn start(redis_settings: &[&str], redis_url: Option<&str>) -> Arc<Self> {
+        let draft = Draft { seats_per_identity: LIMIT as u32, hold_ttl_ms: HOLD_TTL_MS, ..Draft::default() };
+        let (stage, event) = Stage::with_redis(&draft, redis_settings).await;
+        Self::on(stage, event, redis_url).await
+    }
+
+    pub(super) async fn on(stage: Stage, event: String, redis_url: Option<&str>) -> Arc<Self> {
+        let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.expect("a port");
+        let sim = seatwire::paysim::start(listener, PaysimConfig::default(), Clock::system(), Shutdown::new()).await;
+        let payment_url = sim.expect("starts").url();
+        let mut settings = vec![("SEATWIRE_PAYMENT_URL", payment_url.as_str()), ("SEATWIRE_RECONCILE_MS", "200")];
+        settings.extend(redis_url.map(|url| ("REDIS_URL", url)));
+        let nodes = vec![stage.node_with(&settings).await, stage.node_with(&settings).await];
+        Arc::new(Self {
+            event,
+            urls: nodes.iter().map(|node| node.url.clone()).collect(),
+            payment_url,
+            http: reqwest::Client::builder().timeout(Duration::from_secs(10)).build().expect("a client"),
+            history: Mutex::default(),
+            is_over: AtomicBool::new(false),
+            next_key: AtomicU32::new(0),
+            granted_n: AtomicU32::new(0),
+            stage: tokio::sync::Mutex::new(stage),
+            _nodes: nodes,
+        })
+    }
+
+    fn key(&self) -> String {
+        format!("k{}", self.next_key.fetch_add(1, Ordering::Relaxed))
+    }
+
+    /// One call; `None` when nobody answered.
+    pub(super) async fn try_post(&self, path: &str, token: &str, key: &str, body: &Value) -> Option<Value> {
+        let url = &self.urls[rand::random_range(0..self.urls.len())];
+        let call = self.http.post(format!("{url}{path}")).bearer_auth(token).header("Idempotency-Key", key);
+        call.json(body).send().await.ok()?.json().await.ok()
+    }
+
+    /// The same command by the same key until somebody answers it; null when the race ended before.
+    pub(super) async fn post(&self, path: &str, token: &str, key: &str, body: &Value) -> Value {
+        loop {
+            if let Some(answer) = self.try_post(path, token, key, body).await {
+                let code = answer["error"]["code"].as_str().unwrap_or_default();
+                if !AGAIN.contains(&code) {
+                    return answer;
+                }
+            }
+            if self.is_over.load(Ordering::Relaxed) {
+                return Value::Null;
+            }
+            tokio::time::sleep(Duration::from_millis(30)).await;
+        }
+    }
+
+    /// A new identity's token.
+    pub(super) async fn identity(&self) -> String {
+        eventually("a new identity", || async {
+            let made = self.try_post("/v1/identities", "", "i", &json!({})).await?;
+            made["token"].as_str().map(str::to_owned)
+        })
+        .await
+    }
+
+    pub(super) fn holds_path(&self) -> String {
+        format!("/v1/events/{}/holds", self.event)
+    }
+
+    fn wrong(&self, what: String) {
+        self.history.lock().wrongs.push(what);
+    }
+
+    fn note(&self, at: Position, who: &str, seats: &[u64], told: &Told) {
+        let mut history = self.history.lock();
+        for seat in seats {
+            history.of_seats.entry(*seat).or_default().push((at, who.to_owned(), told.clone()));
+        }
+    }
+
+    /// A change has a position of its own, for ever: nobody else made another one there.
+    fn note_change(&self, at: Position, who: &str) {
+        let before = self.history.lock().changes.insert(at, who.to_owned());
+        if let Some(before) = before.filter(|before| before != who) {
+            self.wrong(format!("I8: {before} and {who} changed the map at {at:?}"));
+        }
+    }
+
+    /// One buyer's evening, one identity.
+    async fn buy(&self, stranger: &str) {
+        let token = self.identity().await;
+        let first = rand::random_range(0..SEATS);
+        let mut seats: Vec<u64> = (first..(first + rand::random_range(1..=2)).min(SEATS)).collect();
+        if rand::random_range(0..4) == 0 {
+            seats.clear();
+        }
+        let wish = if seats.is_empty() { json!({"area": 0, "quantity": 2}) } else { json!({"seats": seats}) };
+        let (path, key) = (self.holds_path(), self.key());
+        let answer = self.post(&path, &token, &key, &wish).await;
+        let hold = &answer["hold"];
+        let Some(id) = hold["id"].as_str().map(str::to_owned) else { return };
+        self.granted_n.fetch_add(1, Ordering::Relaxed);
+        let at = position(&answer);
+        let ms = |name: &str| hold[name].as_u64().expect("a time");
+        self.note(at, &token, &seats, &Told::Granted { until_ms: ms("expires_ms"), at_ms: ms("server_ms") });
+        if answer["replayed"] != true {
+            self.note_change(at, &token);
+        }
+        if places(hold) > LIMIT {
+            self.wrong(format!("I7: {hold}"));
+        }
+        // Another command of the same identity, for more than it may have.
+        let more = json!({"area": 0, "quantity": LIMIT});
+        let refused = self.post(&path, &token, &self.key(), &more).await;
+        if !refused.is_null() && places(&refused["hold"]) > LIMIT {
+            self.wrong(format!("I7: {refused}"));
+        }
+        // The same key again, wherever: the same first answer, unless a new life lost it.
+        let again = self.post(&path, &token, &key, &wish).await;
+        if again.is_object() && position(&again).0 == at.0 && again["hold"] != *hold {
+            self.wrong(format!("I12: {hold} and then {again}"));
+        }
+        // Somebody else can do nothing to it.
+        let release = format!("/v1/holds/{id}/release");
+        let refused = self.post(&release, stranger, &self.key(), &json!({})).await;
+        if refused.get("hold").is_some() {
+            self.wrong(format!("I5: a stranger released {hold}: {refused}"));
+        }
+        match rand::random_range(0..3) {
+            0 => {
+                let key = self.key();
+                let answer = self.post(&release, &token, &key, &json!({})).await;
+                // No answer: it may have been done at any time from now on, and never again.
+                let at = if answer.is_null() { at } else { position(&answer) };
+                self.note(at, &token, &seats, &Told::Released);
+            }
+            1 => {
+                let path = format!("/v1/holds/{id}/checkout");
+                let body = json!({
+                    "buyer": {"name": "Ada", "email": "ada@example.org"},
+                    "payment": {"method": "pm_card_visa"},
+                    "expect_total_minor": hold["total_minor"],
+                });
+                let answer = self.post(&path, &token, &self.key(), &body).await;
+                if answer["order"]["state"] == "paid" {
+                    self.note(at, &token, &seats, &Told::Paid);
+                }
+            }
+            _ => {}
+        }
+    }
+
+    /// Lets buyers race while `fault` does what it does, then a little longer; waits for calm and judges.
+    pub(super) async fn run<F: Future<Output = ()>>(self: Arc<Self>, fault: F) {
+        let stranger = self.identity().await;
+        let buyers: Vec<_> = (0..BUYERS)
+            .map(|_| {
+                let (race, stranger) = (self.clone(), stranger.clone());
+                tokio::spawn(async move {
+                    while !race.is_over.load(Ordering::Relaxed) {
+                        race.buy(&stranger).await;
+                    }
+                })
+            })
+            .collect();
+        self.more_grants(100).await;
+        fault.await;
+        // The sale goes on after it.
+        self.more_grants(100).await;
+        self.is_over.store(true, Ordering::Relaxed);
+        for buyer in buyers {
+            buyer.await.expect("a buyer ends well");
+        }
+        self.judge().await;
+    }
+
+    /// Waits until so many more holds were granted.
+    pub(super) async fn more_grants(&self, n: u32) {
+        let goal = self.granted_n.load(Ordering::Relaxed) + n;
+        eventually("more holds", || async { (self.granted_n.load(Ordering::Relaxed) >= goal).then_some(()) }).await;
+    }
+
+    /// The life the event is in.
+    pub(super) async fn epoch(&self) -> u64 {
+        let stage = self.stage.lock().await;
+        let event: seatwire_proto::id::EventId = self.event.parse().expect("an id");
+        let epoch = seatwire::store::epoch::current(stage.store.pool(), event).await.expect("reads");
+        epoch.map_or(0, u64::from)
+    }
+
+    async fn judge(&self) {
+        // I18: whatever was not bought is free again, and everything agrees.
+        let stage = self.stage.lock().await;
+        let event: seatwire_proto::id::EventId = self.event.parse().expect("an id");
+        eventually("every hold to end", || async {
+            let count = "select count(*) from journal_records where event_id = $1 and has_hold";
+            let n: i64 = sqlx::query_scalar(count).bind(event.uuid()).fetch_one(stage.store.pool()).await.ok()?;
+            (n == 0).then_some(())
+        })
+        .await;
+        let said = audit::clean(&stage, &self.event).await;
+        assert!(said.contains(" 0 holds of "), "{said}");
+        let ledger = self.http.get(format!("{}/_sim/ledger", self.payment_url)).send().await.expect("answers");
+        let ledger: Value = ledger.json().await.expect("JSON");
+        eventually("the books to be right", || async {
+            books::violations(stage.store.pool(), &ledger, true).await.is_empty().then_some(())
+        })
+        .await;
+        let history = self.history.lock();
+        assert!(history.wrongs.is_empty(), "{:#?}", history.wrongs);
+        let (mut paid_n, mut lost_n) = (0, 0);
+        for (seat, told) in &history.of_seats {
+            let mut told = told.clone();
+            told.sort_by_key(|(at, ..)| *at);
+            let paid: Vec<_> = told.iter().filter(|(_, _, what)| matches!(what, Told::Paid)).collect();
+            assert!(paid.len() <= 1, "I1: seat {seat} was paid for twice: {told:?}");
+            paid_n += paid.len();
+            let grants: Vec<_> = told
+                .iter()
+                .filter_map(|(at, who, what)| match what {
+                    Told::Granted { until_ms, at_ms } => Some((*at, who, *until_ms, *at_ms)),
+                    _ => None,
+                })
+                .collect();
+            for pair in grants.windows(2) {
+                let [(at, who, until_ms, _), (next_at, next_who, _, next_ms)] = pair else { continue };
+                if who == next_who {
+                    continue;
+                }
+                let is_paid = paid.iter().any(|(_, buyer, _)| buyer == *who);
+                assert!(!is_paid, "I9: seat {seat} was sold to {who} and given to {next_who}: {told:?}");
+                let is_released = told.iter().any(|(given_at, giver, what)| {
+                    giver == *who && matches!(what, Told::Released) && given_at >= at && given_at <= next_at
+                });
+                if is_released || next_ms >= until_ms {
+                    continue;
+                }
+                assert!(
+                    next_at.0 > at.0,
+                    "I6: seat {seat} is {who}'s until {until_ms}, but {next_who} got it: {told:?}"
+                );
+                lost_n += 1;
+            }
+        }
+        println!(
+            "{} holds, {paid_n} seats paid, {lost_n} seats lost to a new life",
+            self.granted_n.load(Ordering::Relaxed)
+        );
+    }
+}
+
+fn position(answer: &Value) -> Position {
+    (answer["epoch"].as_u64().unwrap_or(0), answer["seq"].as_u64().unwrap_or(0))
+}
+
+fn places(hold: &Value) -> u64 {
+    hold["lines"].as_array().map_or(0, |lines| lines.iter().filter_map(|line| line["quantity"].as_u64()).sum())
+}

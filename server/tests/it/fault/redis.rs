@@ -1,0 +1,219 @@
+//! What can happen to Redis while buyers race: each time nothing is sold twice, nobody is charged for nothing, every hold
+//! ends, and the audit finds nothing.
+
+use super::race::{Race, draft};
+use crate::support::eventually;
+use crate::support::redis::Redis;
+use crate::support::stage::Stage;
+use fred::interfaces::ClientLike;
+use fred::types::config::Config;
+use fred::types::{Builder, ClusterHash, CustomCommand, Value as RedisValue};
+use parking_lot::Mutex;
+use serde_json::json;
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::time::Duration;
+use tokio::io::copy_bidirectional;
+use tokio::net::{UnixListener, UnixStream};
+use tokio::sync::Notify;
+
+/// A plain command of an operator.
+async fn command(url: &str, words: &[&str]) -> RedisValue {
+    let client = Builder::from_config(Config::from_url(url).expect("a URL")).build().expect("a client");
+    client.init().await.expect("Redis answers");
+    let command = CustomCommand::new(words[0].to_owned(), ClusterHash::Random, false);
+    let rest: Vec<RedisValue> = words[1..].iter().map(|&word| RedisValue::from(word)).collect();
+    let value = client.custom(command, rest).await.expect("runs");
+    client.quit().await.expect("quits");
+    value
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn killed_without_persistence() {
+    let race = Race::start(&[], None).await;
+    let fault = async {
+        let mut stage = race.stage.lock().await;
+        stage.redis.kill();
+        stage.redis.restart().await;
+    };
+    race.clone().run(fault).await;
+    assert_eq!(race.epoch().await, 2);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn restarted_with_a_stale_file() {
+    let race =
+        Race::start(&["--appendonly", "yes", "--appendfsync", "no", "--enable-debug-command", "local"], None).await;
+    let fault = async {
+        let mut stage = race.stage.lock().await;
+        let file = stage.redis.folder().join("appendonlydir");
+        let kept = stage.redis.folder().join("kept");
+        // A file as it was a while ago.
+        command(&stage.redis.url(), &["BGREWRITEAOF"]).await;
+        copy_folder(&file, &kept);
+        race.more_grants(100).await;
+        stage.redis.kill();
+        std::fs::remove_dir_all(&file).expect("removes");
+        std::fs::rename(&kept, &file).expect("renames");
+        stage.redis.restart().await;
+    };
+    race.clone().run(fault).await;
+    assert_eq!(race.epoch().await, 2);
+}
+
+fn copy_folder(from: &std::path::Path, to: &std::path::Path) {
+    std::fs::create_dir_all(to).expect("a folder");
+    for entry in std::fs::read_dir(from).expect("a folder").flatten() {
+        std::fs::copy(entry.path(), to.join(entry.file_name())).expect("copies");
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn flushed() {
+    let race = Race::start(&[], None).await;
+    let fault = async {
+        let url = race.stage.lock().await.redis.url();
+        command(&url, &["FLUSHALL"]).await;
+        race.more_grants(20).await;
+        command(&url, &["SCRIPT", "FLUSH"]).await;
+    };
+    race.clone().run(fault).await;
+    assert_eq!(race.epoch().await, 2, "scripts alone are loaded again");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn stopped_and_continued() {
+    let race = Race::start(&[], None).await;
+    let fault = async {
+        for pause_ms in [1_000, 5_000] {
+            race.stage.lock().await.redis.signal("STOP");
+            let began = std::time::Instant::now();
+            let token = race.identity().await;
+            let answer =
+                race.try_post(&race.holds_path(), &token, "k", &json!({"seats": [0]})).await.expect("an answer");
+            let code = answer["error"]["code"].as_str().expect("a refusal").to_owned();
+            assert!(["timeout_unknown", "unavailable", "overloaded"].contains(&&*code), "{answer}");
+            assert!(began.elapsed() < Duration::from_secs(3), "bounded: {:?}", began.elapsed());
+            // That it sleeps for so long is what this is about.
+            tokio::time::sleep(Duration::from_millis(pause_ms).saturating_sub(began.elapsed())).await;
+            race.stage.lock().await.redis.signal("CONT");
+            race.more_grants(10).await;
+        }
+    };
+    race.clone().run(fault).await;
+    assert_eq!(race.epoch().await, 1, "nothing was lost");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn full() {
+    let race = Race::start(&["--maxmemory-policy", "noeviction"], None).await;
+    let fault = async {
+        let url = race.stage.lock().await.redis.url();
+        // One place each; the area may be full at that moment.
+        let basket = async || loop {
+            let token = race.identity().await;
+            let wish = json!({"area": 0, "quantity": 1});
+            let held = race.post(&race.holds_path(), &token, "h", &wish).await;
+            if held["hold"].is_object() {
+                return (token, held["hold"].clone());
+            }
+        };
+        let ((one, kept), (two, bought)) = (basket().await, basket().await);
+        command(&url, &["CONFIG", "SET", "maxmemory", "1"]).await;
+        let token = race.identity().await;
+        let busy = race.try_post(&race.holds_path(), &token, "k", &json!({"seats": [0]})).await.expect("an answer");
+        assert_eq!(
+            (&busy["error"]["code"], &busy["error"]["retry"]),
+            (&"overloaded".into(), &"after".into()),
+            "{busy}"
+        );
+        let id = |hold: &serde_json::Value| hold["id"].as_str().expect("an id").to_owned();
+        let path = format!("/v1/holds/{}/release", id(&kept));
+        let released = race.try_post(&path, &one, "r", &json!({})).await.expect("an answer");
+        assert!(released.get("error").is_none(), "{released}");
+        let body = json!({
+            "buyer": {"name": "Ada", "email": "ada@example.org"},
+            "payment": {"method": "pm_card_visa"},
+            "expect_total_minor": bought["total_minor"],
+        });
+        let path = format!("/v1/holds/{}/checkout", id(&bought));
+        let paid = race.try_post(&path, &two, "c", &body).await.expect("an answer");
+        assert_eq!(paid["order"]["state"], "paid", "{paid}");
+        command(&url, &["CONFIG", "SET", "maxmemory", "0"]).await;
+    };
+    race.clone().run(fault).await;
+    assert_eq!(race.epoch().await, 1);
+}
+
+/// A socket that leads to one Redis, and later to another: what a failover does to an address.
+struct Switch {
+    folder: PathBuf,
+    to: Arc<Mutex<PathBuf>>,
+    cut: Arc<Notify>,
+}
+
+impl Switch {
+    fn new(to: PathBuf, name: &str) -> Self {
+        let folder = PathBuf::from(format!("/tmp/seatwire-it-{}-{name}", std::process::id()));
+        std::fs::create_dir_all(&folder).expect("a folder");
+        let listener = UnixListener::bind(folder.join("redis.sock")).expect("binds");
+        let (to, cut) = (Arc::new(Mutex::new(to)), Arc::new(Notify::new()));
+        let switch = Self { folder, to: to.clone(), cut: cut.clone() };
+        tokio::spawn(async move {
+            while let Ok((mut near, _)) = listener.accept().await {
+                let (to, cut) = (to.clone(), cut.clone());
+                tokio::spawn(async move {
+                    let cut = cut.notified();
+                    let path = to.lock().clone();
+                    let Ok(mut far) = UnixStream::connect(path).await else { return };
+                    tokio::select! {
+                        _ = copy_bidirectional(&mut near, &mut far) => {}
+                        () = cut => {}
+                    }
+                });
+            }
+        });
+        switch
+    }
+
+    fn url(&self) -> String {
+        format!("redis+unix://{}", self.folder.join("redis.sock").display())
+    }
+
+    fn lead_to(&self, to: PathBuf) {
+        *self.to.lock() = to;
+        self.cut.notify_waiters();
+    }
+}
+
+impl Drop for Switch {
+    fn drop(&mut self) {
+        let _ = std::fs::remove_dir_all(&self.folder);
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_lagging_replica_promoted() {
+    let port =
+        std::net::TcpListener::bind("127.0.0.1:0").expect("a port").local_addr().expect("bound").port().to_string();
+    let (stage, event) = Stage::with_redis(&draft(), &["--port", &port, "--repl-diskless-sync-delay", "0"]).await;
+    let replica = Redis::start_with(&["--replicaof", "127.0.0.1", &port]).await;
+    eventually("the replica to follow", || async {
+        let role = command(&replica.url(), &["INFO", "replication"]).await.as_string().unwrap_or_default();
+        role.contains("master_link_status:up").then_some(())
+    })
+    .await;
+    let switch = Switch::new(stage.redis.folder().join("redis.sock"), "switch");
+    let race = Race::on(stage, event, Some(&switch.url())).await;
+    let fault = async {
+        // It no longer hears of what the master acknowledges, and then it is the master.
+        command(&replica.url(), &["REPLICAOF", "NO", "ONE"]).await;
+        race.more_grants(100).await;
+        race.stage.lock().await.redis.kill();
+        switch.lead_to(replica.folder().join("redis.sock"));
+        // From here on the audit looks where the nodes look.
+        race.stage.lock().await.redis = replica;
+    };
+    race.clone().run(fault).await;
+    assert_eq!(race.epoch().await, 2);
+}
