@@ -9,7 +9,7 @@ export SQLX_OFFLINE := true
 
 WEB_SOURCES := $(shell find web -name node_modules -prune -o -path web/dist -prune -o -path web/test -prune -o -path web/e2e -prune -o -type f -print)
 
-.PHONY: help run test lint bench sqlx sqlx-check web need-run need-test
+.PHONY: help run test lint planted bench sqlx sqlx-check web need-run need-test
 
 help: ## this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-11s %s\n", $$1, $$2 }' Makefile
@@ -25,6 +25,9 @@ lint: need-run web/node_modules/.package-lock.json ## format and lints, nothing 
 	cargo fmt --all --check
 	cargo clippy --workspace --all-targets -- -D warnings
 	npm --prefix web run --silent lint
+
+planted: need-test ## plants known bugs one by one; each must be caught by its test
+	@scripts/planted.sh
 
 bench: need-run web ## every number of the README, with its reference beside it
 	@scripts/bench.sh
