@@ -50,8 +50,8 @@ impl Waitlist {
         if !waitlist::try_lock(&mut transaction, event).await? {
             return Ok(());
         }
-        let now_ms = inventory.now_ms();
-        for (identity, hold) in waitlist::offered(&mut *transaction, event, MAX_PLACES).await? {
+        let known = waitlist::offered(&mut *transaction, event, MAX_PLACES).await?;
+        for &(identity, hold) in &known {
             let open = inventory.open_hold(facts, identity).await?;
             if open.is_none_or(|open| open.id != hold) {
                 // Bought, given back or run out: the place has had its turn.
@@ -69,6 +69,21 @@ impl Waitlist {
             return Ok(());
         }
         let mut offered = Vec::new();
+        let mut waiting = waiting;
+        if inventory.stock(facts).await?.open_holds as usize > known.len() {
+            // Somebody has a hold that is no offer we know of: one of an earlier round that ended before its note?
+            let mut still_waiting = Vec::with_capacity(waiting.len());
+            for place in waiting {
+                match inventory.open_hold(facts, place.identity).await? {
+                    Some(hold) if hold.is_offer => {
+                        waitlist::set_offered(&mut *transaction, event, place.identity, hold.id).await?;
+                        offered.push(hold);
+                    }
+                    _ => still_waiting.push(place),
+                }
+            }
+            waiting = still_waiting;
+        }
         if matches!(facts.state, EventState::OnSale | EventState::SoldOut) {
             let mut kept = inventory.kept(facts).await?;
             for place in &waiting {
@@ -86,11 +101,7 @@ impl Waitlist {
                         waitlist::set_offered(&mut *transaction, event, place.identity, hold.id).await?;
                         offered.push(hold);
                     }
-                    OfferOutcome::InTheWay(hold) if hold.is_offer && hold.expires_ms > now_ms => {
-                        waitlist::set_offered(&mut *transaction, event, place.identity, hold.id).await?;
-                        offered.push(hold);
-                    }
-                    // A basket of their own: their turn stays.
+                    // A basket of their own, or one that just ended: their turn stays.
                     OfferOutcome::InTheWay(_) => {}
                     OfferOutcome::Refused(Refusal::LimitExceeded { .. }) => {
                         waitlist::leave(&mut *transaction, event, place.identity).await?;

@@ -5,4 +5,5 @@ mod best;
 mod ending;
 mod holding;
 mod losing;
+mod organise;
 pub(crate) mod shelf;

@@ -3,7 +3,7 @@
 mod support;
 
 mod catalogue;
-mod checkout;
+pub(crate) mod checkout;
 mod embedded;
 mod fault;
 mod http_command;

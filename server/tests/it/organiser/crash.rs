@@ -1,0 +1,88 @@
+//! Changes and offers that a crash cut in two: the next look puts them right.
+
+use crate::checkout::till::Till;
+use crate::support::eventually;
+use crate::support::stage::Draft;
+use seatwire::inventory::{NewOffer, OfferOutcome};
+use seatwire::organiser::Operator;
+use seatwire::store::waitlist;
+use seatwire_proto::id::{EventId, IdentityId};
+use seatwire_proto::seat::SeatIndex;
+use serde_json::json;
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_block_that_never_reached_postgres_is_taken_back() {
+    let till = Till::open().await;
+    let event: EventId = till.event.parse().expect("an id");
+    let facts = till.app.catalogue.event(event).await.expect("answers").expect("is there");
+    till.app.inventory.block(&facts, &[SeatIndex(4), SeatIndex(5)]).await.expect("Redis answers");
+    till.app.organiser.tell(event).await.expect("told");
+    let map = till.app.inventory.read_map(&facts).await.expect("Redis answers");
+    assert_eq!(map.states[4..6], [0, 0]);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_change_that_was_never_told_is_told_by_the_job() {
+    let till = Till::open_with(&Draft { blocked: vec![4], ..Draft::default() }, &[]).await;
+    let event: EventId = till.event.parse().expect("an id");
+    let facts = till.app.catalogue.event(event).await.expect("answers").expect("is there");
+    assert_eq!(till.app.inventory.read_map(&facts).await.expect("Redis answers").states[4], 3);
+    // What `unblock` commits, and then the node dies.
+    sqlx::query("update events set blocked = ''").execute(till.stage.store.pool()).await.expect("written");
+    eventually("the shelf to hear of it", async || {
+        let map = till.app.inventory.read_map(&facts).await.ok()?;
+        (map.states[4] == 0).then_some(())
+    })
+    .await;
+    till.until_seat(4, 0).await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_closing_that_was_never_told_ends_the_holds_all_the_same() {
+    let till = Till::open().await;
+    let (buyer, _) = till.buyer_with(&[1]).await;
+    let close = "update events set state = 'closed'";
+    sqlx::query(close).execute(till.stage.store.pool()).await.expect("written");
+    eventually("the hold to end", async || {
+        let reply = till.call(buyer, "hold", json!({"event": till.event, "seats": [2]})).await;
+        let facts = till.app.catalogue.event(till.event.parse().ok()?).await.ok()??;
+        let open = till.app.inventory.open_hold(&facts, buyer.0).await.ok()?;
+        (reply["error"]["code"] == "not_on_sale" && open.is_none()).then_some(())
+    })
+    .await;
+    till.until_seat(1, 0).await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn an_offer_that_was_never_written_down_is_found_and_is_still_one() {
+    let draft = Draft { rows: vec![1, 1], areas: vec![], blocked: vec![1], has_waitlist: true, ..Draft::default() };
+    let till = Till::open_with(&draft, &[]).await;
+    let event: EventId = till.event.parse().expect("an id");
+    let (buyer, hold) = till.buyer_with(&[0]).await;
+    till.bought(buyer, &hold, "pm_card_visa").await;
+    let facts = eventually("the sell-out", async || {
+        let facts = till.app.catalogue.event(event).await.ok()??;
+        (facts.state == seatwire_proto::server::EventState::SoldOut).then_some(facts)
+    })
+    .await;
+    let pool = till.stage.store.pool();
+    let waiter = IdentityId::generate();
+    // Nobody makes offers meanwhile: the list is locked as another node would.
+    let mut other_node = pool.begin().await.expect("begins");
+    waitlist::lock(&mut other_node, event).await.expect("locked");
+    waitlist::join(pool, event, waiter, 1, &[], 1).await.expect("joined");
+    till.app.inventory.keep_for_waitlist(&facts, true).await.expect("Redis answers");
+    till.app.organiser.unblock(Operator::server(), event, vec![SeatIndex(1)]).await.expect("unblocked");
+    let offer = NewOffer { life_ms: 600_000, seats: vec![SeatIndex(1)], areas: Vec::new() };
+    let OfferOutcome::Offered(offered) = till.app.inventory.offer(&facts, waiter, &offer).await.expect("Redis answers")
+    else {
+        panic!("the seat is kept")
+    };
+    other_node.rollback().await.expect("the other node dies");
+    let place = eventually("the offer to be found", async || {
+        let place = waitlist::find(pool, event, waiter).await.ok()??;
+        place.hold.is_some().then_some(place)
+    })
+    .await;
+    assert_eq!(place.hold, Some(offered.id), "the same one");
+}
