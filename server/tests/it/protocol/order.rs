@@ -137,20 +137,24 @@ async fn a_cancelled_order_gives_its_seats_back() {
 }
 
 #[tokio::test]
-async fn an_unknown_outcome_is_said_and_resolves_by_itself() {
+async fn a_charge_whose_answer_is_lost_is_never_called_failed_and_ends_as_paid() {
     let (stage, event) = Stage::with_event(&Draft::default()).await;
     let node = stage.node_with(&[("SEATWIRE_PAYMENT_TIMEOUT_MS", "500"), ("SEATWIRE_RECONCILE_MS", "100")]).await;
     let (mut buyer, _) = Client::guest(&node.url).await;
     let hold = held(&mut buyer, &event, "1", &[14]).await;
     let reply = buyer.call("checkout", checkout("2", &hold, "pm_sim_timeout_charged")).await;
     let order = reply["order"].clone();
-    assert_eq!(order["state"], "payment_unknown", "{reply}");
+    // The provider's webhook may bring the truth before the answer is given up.
+    assert!(matches!(order["state"].as_str(), Some("payment_unknown" | "paid")), "{reply}");
     let again =
         buyer.call("pay", json!({"key": "3", "order": order["id"], "payment": {"method": "pm_card_visa"}})).await;
     assert!(matches!(code(&again), "payment_open" | "already_paid"), "{again}");
-    let push = buyer.push_where("order.update", |push| push["order"]["state"] == "paid").await;
-    assert_eq!(push["order"]["id"], order["id"]);
-    assert_eq!(push["order"]["tickets"].as_array().map(Vec::len), Some(1));
+    let paid = match order["state"].as_str() {
+        Some("paid") => order.clone(),
+        _ => buyer.push_where("order.update", |push| push["order"]["state"] == "paid").await["order"].clone(),
+    };
+    assert_eq!(paid["id"], order["id"]);
+    assert_eq!(paid["tickets"].as_array().map(Vec::len), Some(1));
 }
 
 #[tokio::test]
