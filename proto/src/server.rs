@@ -141,6 +141,9 @@ pub struct Ticket {
     pub area: Option<AreaIndex>,
     /// Whether it admits.
     pub state: TicketState,
+    /// What its QR code says: the same, signed, so that a door can verify it without a network. Only while it admits.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub qr: Option<String>,
 }
 
 /// What the buyer must do to finish a payment.

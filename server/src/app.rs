@@ -2,7 +2,7 @@
 
 use crate::catalogue::Catalogue;
 use crate::checkout::payment::stripe::Provider;
-use crate::checkout::{Checkout, CheckoutParts};
+use crate::checkout::{Checkout, CheckoutParts, Seal};
 use crate::clock::Clock;
 use crate::command::Guesses;
 use crate::config::Config;
@@ -15,6 +15,7 @@ use crate::sender::Sender;
 use crate::shutdown::Shutdown;
 use crate::store::{Store, server_key};
 use crate::waitlist::Waitlist;
+use anyhow::Context;
 use seatwire_proto::id::NodeId;
 use std::sync::Arc;
 
@@ -86,7 +87,10 @@ impl App {
             Inventory::connect(&config.inventory, &addresses.redis_url, store.clone(), Arc::clone(&metrics)).await?;
         inventory.follow(catalogue.clone());
         let payment_key = config.checkout.payment_key.clone();
+        let ticket_seed = server_key::current(store.pool(), "ticket", clock.now_ms()).await?;
+        let seal = Seal::from_hex(ticket_seed.reveal()).context("the key of tickets is not one")?;
         let checkout = Checkout::new(CheckoutParts {
+            seal,
             config: config.checkout.clone(),
             public_url: config.public_url(),
             provider_name: if config.checkout.payment_url.is_some() { "stripe" } else { "paysim" }.to_owned(),

@@ -17,6 +17,8 @@ mod webhook;
 pub use refund::RefundWhat;
 pub use refusal::{CheckoutError, CheckoutRefusal, CrashPoint};
 pub use resolve::Looked;
+pub use ticket::seal::{Claims, Seal, SealError, verify as verify_ticket};
+pub use ticket::{Admission, PassOn};
 pub use webhook::Received;
 
 use crate::catalogue::Catalogue;
@@ -32,7 +34,7 @@ use order::OrderState;
 use parking_lot::Mutex;
 use payment::stripe::Provider;
 use seatwire_proto::client::{Buyer, IdempotencyKey};
-use seatwire_proto::id::{HoldId, IdentityId, OrderId};
+use seatwire_proto::id::{EventId, HoldId, IdentityId, OrderId};
 use seatwire_proto::server::Order;
 use std::future::Future;
 use std::sync::Arc;
@@ -116,6 +118,7 @@ struct Inner {
     crash_point: Mutex<Option<CrashPoint>>,
     /// Orders whose command waits for the relay; an entry lives as long as its command.
     waiting: DashMap<OrderId, Arc<Notify>>,
+    seal: Seal,
 }
 
 /// What the till is built of.
@@ -129,6 +132,8 @@ pub struct CheckoutParts {
     pub provider_name: String,
     /// The payment provider.
     pub provider: Provider,
+    /// Signs tickets.
+    pub seal: Seal,
     /// The clock.
     pub clock: Clock,
     /// The ledger.
@@ -161,6 +166,7 @@ impl Checkout {
             inbox_nudge: Arc::new(Notify::new()),
             crash_point: Mutex::new(None),
             waiting: DashMap::new(),
+            seal: parts.seal,
         }))
     }
 
@@ -220,6 +226,52 @@ impl Checkout {
             Ok(row.filter(|row| ticket::is_secret(&row.pay_secret, &secret)).map(|row| row.identity))
         })
         .await
+    }
+
+    /// The public key that tickets are verified with, base64.
+    #[must_use]
+    pub fn ticket_key(&self) -> String {
+        self.0.seal.public_key()
+    }
+
+    /// The tickets of an order of this identity as a document to print; `None`: no such order, or nothing that admits.
+    ///
+    /// # Errors
+    /// When Postgres does not answer.
+    pub async fn print_tickets(&self, identity: IdentityId, id: OrderId) -> Result<Option<Vec<u8>>, CheckoutError> {
+        let inner = self.0.clone();
+        detached(async move {
+            match orders::read_own(inner.store.pool(), identity, id).await? {
+                Some(row) => inner.print(&row).await,
+                None => Ok(None),
+            }
+        })
+        .await
+    }
+
+    /// Passes a ticket on to somebody else: the old code no longer admits.
+    ///
+    /// # Errors
+    /// When Postgres does not answer.
+    pub async fn pass_on(&self, ask: PassOn) -> Result<Result<Order, CheckoutRefusal>, CheckoutError> {
+        let inner = self.0.clone();
+        detached(async move { inner.pass_on(&ask).await }).await
+    }
+
+    /// Admits a ticket at a door, once. `presented` is its code or what its QR code says; `scan` names this scan, so that
+    /// asking again after a lost answer is no second entry.
+    ///
+    /// # Errors
+    /// When Postgres does not answer.
+    pub async fn admit(
+        &self,
+        event: EventId,
+        presented: String,
+        door: String,
+        scan: String,
+    ) -> Result<Admission, CheckoutError> {
+        let inner = self.0.clone();
+        detached(async move { inner.admit(event, &presented, &door, &scan).await }).await
     }
 
     /// Orders of this identity, newest first, older than `before`; at most `limit`.

@@ -9,6 +9,7 @@ mod import;
 mod paysim;
 mod serve;
 mod stores;
+mod ticket;
 
 use crate::config::{Config, ConfigError};
 use clap::{Parser, Subcommand};
@@ -41,6 +42,9 @@ enum Command {
     Audit(audit::Args),
     /// Run the payment simulator by itself.
     Paysim(paysim::Args),
+    /// Print the key of tickets; verify one without a network.
+    #[command(subcommand)]
+    Ticket(ticket::Command),
 }
 
 /// Why a subcommand ended: one line for the person at the terminal.
@@ -72,6 +76,7 @@ pub fn run(cli: Cli) -> ExitCode {
                 Command::AdminKey(command) => admin_key::run(config, command).await,
                 Command::Audit(args) => audit::run(config, args).await,
                 Command::Paysim(args) => paysim::run(config, args).await,
+                Command::Ticket(command) => ticket::run(config, command).await,
             }
         })
     });

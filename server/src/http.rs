@@ -17,6 +17,7 @@ mod refusal;
 mod reply;
 mod seatmap;
 mod static_files;
+mod ticket;
 mod waitlist;
 
 use crate::app::App;
@@ -57,6 +58,9 @@ pub fn router(app: Arc<App>) -> Router {
         .route("/v1/orders/{order}", get(order::read))
         .route("/v1/orders/{order}/pay", post(order::pay))
         .route("/v1/orders/{order}/cancel", post(order::cancel))
+        .route("/v1/orders/{order}/tickets.pdf", get(ticket::print))
+        .route("/v1/orders/{order}/tickets/{ticket}/transfer", post(ticket::transfer))
+        .route("/v1/ticket-key", get(ticket::key))
         .fallback(refusal::no_route)
         .method_not_allowed_fallback(refusal::no_method)
         .with_state(front.clone());

@@ -195,6 +195,7 @@ fn orders() -> Vec<(&'static str, Order)> {
         seat: seat.map(SeatIndex),
         area: area.map(AreaIndex),
         state: TicketState::Valid,
+        qr: None,
     };
     let tickets = Some(vec![ticket(20, Some(17), None), ticket(21, None, Some(0))]);
     let redirect = Some(Action::Redirect { url: "https://pay.example/3ds".into() });

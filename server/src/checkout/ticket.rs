@@ -1,4 +1,11 @@
-//! Tickets of an order: one a seat, one a place of an area, each with a code nobody can guess.
+//! Tickets of an order: one a seat, one a place of an area, each with a code nobody can guess. `seal` signs what their QR
+//! codes say, `pdf` puts them on paper, `door` admits them once and passes them on.
+
+mod door;
+pub(super) mod pdf;
+pub(super) mod seal;
+
+pub use door::{Admission, PassOn};
 
 use crate::store::StoreError;
 use crate::store::order::OrderRow;

@@ -4,7 +4,7 @@ use super::Inner;
 use super::order::OrderState;
 use crate::store::order::OrderRow;
 use crate::store::{StoreError, ticket};
-use seatwire_proto::server::{Decline, Order, OrderState as PublicState, Ticket};
+use seatwire_proto::server::{Decline, Order, OrderState as PublicState, Ticket, TicketState};
 
 impl Inner {
     /// The order with its tickets.
@@ -21,7 +21,11 @@ impl Inner {
                 | OrderState::Disputed
         );
         let tickets =
-            if has_tickets { ticket::of_order(self.store.pool(), row.event, row.id).await? } else { Vec::new() };
+            if has_tickets { ticket::of_order(self.store.pool(), row.event, row.id, false).await? } else { Vec::new() };
+        let mut tickets = tickets;
+        for ticket in tickets.iter_mut().filter(|ticket| ticket.state == TicketState::Valid) {
+            ticket.qr = Some(self.seal.sign(row.event, ticket));
+        }
         Ok(self.draw(row, tickets))
     }
 

@@ -27,7 +27,7 @@ pub(super) struct Create {
     /// Who or what uses it, for the log of changes.
     #[arg(long, default_value = "operator")]
     name: String,
-    /// What it may do: read, events, inventory, orders, room; may be given several times.
+    /// What it may do: read, events, inventory, orders, room, door; may be given several times.
     #[arg(long = "scope", required = true)]
     scopes: Vec<Scope>,
 }

@@ -1,6 +1,7 @@
 //! The organiser's API, on the admin listener only: bearer keys with scopes, one scope a route, the same error object as
 //! outside. Everything that changes something is done by `organiser`, which writes who did it.
 
+mod door;
 mod event;
 mod order;
 mod seat;
@@ -33,6 +34,7 @@ fn table() -> Vec<(Scope, &'static str, MethodRouter<Front>)> {
         (Scope::Read, "/v1/admin/events/{event}/log", get(event::log)),
         (Scope::Events, "/v1/admin/events/{event}/state", put(event::set_state)),
         (Scope::Events, "/v1/admin/events/{event}/prices", put(event::set_prices)),
+        (Scope::Door, "/v1/admin/events/{event}/check-in", post(door::check_in)),
         (Scope::Read, "/v1/admin/payments/open", get(order::list_open)),
         (Scope::Orders, "/v1/admin/orders/{order}", get(order::read)),
         (Scope::Orders, "/v1/admin/orders/{order}/refunds", post(order::refund)),

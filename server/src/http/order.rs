@@ -52,7 +52,7 @@ pub(super) async fn checkout(
 const SECRET_HEADER: &str = "Seatwire-Pay-Secret";
 
 /// Who asks about this order: the owner of the token, or whoever knows the order's secret and so stands for its owner.
-async fn who_of(front: &Front, who: Who, headers: &HeaderMap, order: OrderId) -> Result<Who, Refusal> {
+pub(super) async fn who_of(front: &Front, who: Who, headers: &HeaderMap, order: OrderId) -> Result<Who, Refusal> {
     let Some(secret) = headers.get(SECRET_HEADER) else { return Ok(who) };
     let secret = secret.to_str().map_err(|_| ErrorCode::OrderNotFound)?.to_owned();
     let owner = front.app.checkout.owner_by_secret(order, secret).await.map_err(|error| error::checkout(&error))?;

@@ -87,7 +87,7 @@ async fn free(app: &App, event: &Arc<EventFacts>, order: &OrderRow) -> anyhow::R
 
 /// What is free of an order now: the places of its void tickets, or all of one that never had tickets.
 async fn freed(app: &App, order: &OrderRow) -> anyhow::Result<Vec<(Place, u32)>> {
-    let tickets = ticket::of_order(app.store.pool(), order.event, order.id).await?;
+    let tickets = ticket::of_order(app.store.pool(), order.event, order.id, true).await?;
     if tickets.is_empty() {
         return Ok(places(order));
     }

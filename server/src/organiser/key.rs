@@ -31,11 +31,13 @@ pub enum Scope {
     Orders,
     /// Steer the waiting room.
     Room,
+    /// Admit tickets.
+    Door,
 }
 
 impl Scope {
     /// All of them.
-    pub const ALL: [Self; 5] = [Self::Read, Self::Events, Self::Inventory, Self::Orders, Self::Room];
+    pub const ALL: [Self; 6] = [Self::Read, Self::Events, Self::Inventory, Self::Orders, Self::Room, Self::Door];
 
     /// The word for it.
     #[must_use]
@@ -46,6 +48,7 @@ impl Scope {
             Self::Inventory => "inventory",
             Self::Orders => "orders",
             Self::Room => "room",
+            Self::Door => "door",
         }
     }
 }

@@ -6,8 +6,8 @@ use super::refund::RefundLine;
 use seatwire_proto::id::{EventId, IdentityId, OrderId, TicketId};
 use seatwire_proto::seat::{AreaIndex, SeatIndex};
 use seatwire_proto::server::{Ticket, TicketState};
-use sqlx::PgExecutor;
 use sqlx::types::Uuid;
+use sqlx::{PgConnection, PgExecutor};
 
 /// A ticket to be issued.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -62,7 +62,8 @@ pub async fn insert(
     Ok(())
 }
 
-/// Tickets of an order, in the order of its lines.
+/// Tickets of an order, in the order of its lines. `with_passed_on`: also those that somebody else holds now, whose codes
+/// the buyer must not see.
 ///
 /// # Errors
 /// When Postgres cannot answer.
@@ -70,12 +71,14 @@ pub async fn of_order(
     executor: impl PgExecutor<'_>,
     event: EventId,
     order: OrderId,
+    with_passed_on: bool,
 ) -> Result<Vec<Ticket>, StoreError> {
     let rows = sqlx::query!(
         "select ticket_id, code, seat_index, area_index, state from tickets
-         where event_id = $1 and order_id = $2 order by line_n, ticket_id",
+         where event_id = $1 and order_id = $2 and ($3 or holder_email is null) order by line_n, ticket_id",
         event.uuid(),
-        order.uuid()
+        order.uuid(),
+        with_passed_on
     )
     .fetch_all(executor)
     .await?;
@@ -86,16 +89,165 @@ pub async fn of_order(
                 code: row.code,
                 seat: row.seat_index.map(|seat| SeatIndex(seat.cast_unsigned())),
                 area: row.area_index.map(|area| AreaIndex(area.cast_unsigned())),
-                state: match row.state.as_str() {
-                    "valid" => TicketState::Valid,
-                    "used" => TicketState::Used,
-                    "transferred" => TicketState::Transferred,
-                    "void" => TicketState::Void,
-                    other => return Err(StoreError::Malformed(format!("ticket state {other}"))),
-                },
+                state: parse_state(&row.state)?,
+                qr: None,
             })
         })
         .collect()
+}
+
+fn parse_state(text: &str) -> Result<TicketState, StoreError> {
+    Ok(match text {
+        "valid" => TicketState::Valid,
+        "used" => TicketState::Used,
+        "transferred" => TicketState::Transferred,
+        "void" => TicketState::Void,
+        other => return Err(StoreError::Malformed(format!("ticket state {other}"))),
+    })
+}
+
+/// A person a ticket is passed on to.
+#[derive(Debug, Clone, Copy)]
+pub struct Holder<'a> {
+    /// Name on the ticket.
+    pub name: &'a str,
+    /// Where it is sent.
+    pub email: &'a str,
+}
+
+/// Passes a ticket of this order on: the old one no longer admits, a new one with another code does. `None`: there is no
+/// valid ticket of this id that the order's buyer still has.
+///
+/// # Errors
+/// When Postgres cannot answer.
+pub async fn pass_on(
+    transaction: &mut PgConnection,
+    event: EventId,
+    order: OrderId,
+    ticket: TicketId,
+    holder: Holder<'_>,
+    code: &str,
+    now_ms: u64,
+) -> Result<Option<Ticket>, StoreError> {
+    let old = sqlx::query!(
+        "update tickets set state = 'transferred' where event_id = $1 and ticket_id = $2 and order_id = $3
+             and state = 'valid' and holder_email is null
+         returning identity_id, line_n, seat_index, area_index",
+        event.uuid(),
+        ticket.uuid(),
+        order.uuid()
+    )
+    .fetch_optional(&mut *transaction)
+    .await?;
+    let Some(old) = old else { return Ok(None) };
+    let id = TicketId::generate();
+    sqlx::query!(
+        "insert into tickets (event_id, ticket_id, order_id, identity_id, line_n, seat_index, area_index, code, state,
+             created_ms, holder_name, holder_email, from_ticket_id)
+         values ($1, $2, $3, $4, $5, $6, $7, $8, 'valid', $9, $10, $11, $12)",
+        event.uuid(),
+        id.uuid(),
+        order.uuid(),
+        old.identity_id,
+        old.line_n,
+        old.seat_index,
+        old.area_index,
+        code,
+        now_ms.cast_signed(),
+        holder.name,
+        holder.email,
+        ticket.uuid()
+    )
+    .execute(&mut *transaction)
+    .await?;
+    Ok(Some(Ticket {
+        id,
+        code: code.to_owned(),
+        seat: old.seat_index.map(|seat| SeatIndex(seat.cast_unsigned())),
+        area: old.area_index.map(|area| AreaIndex(area.cast_unsigned())),
+        state: TicketState::Valid,
+        qr: None,
+    }))
+}
+
+/// What the door is told of a ticket.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct DoorView {
+    /// Which ticket.
+    pub id: TicketId,
+    /// How it stands now.
+    pub state: TicketState,
+    /// The seat, or...
+    pub seat: Option<SeatIndex>,
+    /// ...the area.
+    pub area: Option<AreaIndex>,
+    /// Who has it.
+    pub holder: String,
+    /// When it was used.
+    pub used_ms: Option<u64>,
+    /// At which door.
+    pub used_door: Option<String>,
+    /// By which scan.
+    pub used_scan: Option<String>,
+}
+
+/// Uses a ticket up if it admits. True: it was this call that did.
+///
+/// # Errors
+/// When Postgres cannot answer.
+pub async fn admit(
+    executor: impl PgExecutor<'_>,
+    event: EventId,
+    code: &str,
+    door: &str,
+    scan: &str,
+    now_ms: u64,
+) -> Result<bool, StoreError> {
+    let done = sqlx::query!(
+        "update tickets set state = 'used', used_ms = $3, used_door = $4, used_scan = $5
+         where event_id = $1 and code = $2 and state = 'valid'",
+        event.uuid(),
+        code,
+        now_ms.cast_signed(),
+        door,
+        scan
+    )
+    .execute(executor)
+    .await?;
+    Ok(done.rows_affected() == 1)
+}
+
+/// A ticket by its code.
+///
+/// # Errors
+/// When Postgres cannot answer.
+pub async fn at_the_door(
+    executor: impl PgExecutor<'_>,
+    event: EventId,
+    code: &str,
+) -> Result<Option<DoorView>, StoreError> {
+    let row = sqlx::query!(
+        r#"select ticket_id, t.state, seat_index, area_index, coalesce(holder_name, buyer_name) as "holder!", used_ms,
+             used_door, used_scan
+         from tickets t join orders using (order_id) where t.event_id = $1 and code = $2"#,
+        event.uuid(),
+        code
+    )
+    .fetch_optional(executor)
+    .await?;
+    row.map(|row| {
+        Ok(DoorView {
+            id: TicketId::from_uuid(row.ticket_id),
+            state: parse_state(&row.state)?,
+            seat: row.seat_index.map(|seat| SeatIndex(seat.cast_unsigned())),
+            area: row.area_index.map(|area| AreaIndex(area.cast_unsigned())),
+            holder: row.holder,
+            used_ms: row.used_ms.map(i64::cast_unsigned),
+            used_door: row.used_door,
+            used_scan: row.used_scan,
+        })
+    })
+    .transpose()
 }
 
 /// Tickets of an order that still admit, counted by line.

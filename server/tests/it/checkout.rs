@@ -8,6 +8,7 @@ mod outage;
 mod provider;
 mod refund;
 mod storm;
+mod ticket;
 pub(crate) mod till;
 mod unknown;
 mod webhook;

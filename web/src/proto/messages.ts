@@ -55,6 +55,8 @@ export interface Ticket {
   seat?: number;
   area?: number;
   state: "valid" | "used" | "transferred" | "void";
+  /** what the QR code says: the ticket, signed */
+  qr?: string;
 }
 
 export interface Order {

@@ -64,7 +64,7 @@ function TicketStub({ ticket, plan, detail }: { ticket: Ticket; plan: SeatPlan |
         {!usable && <p class="ticket-state">{t.value.ticketState[ticket.state]}</p>}
       </div>
       <div class="ticket-stub">
-        {usable && <QrPicture text={ticket.code} />}
+        {usable && <QrPicture text={ticket.qr ?? ticket.code} />}
         <p class="small-text">{usable ? t.value.showAtDoor : ""}</p>
       </div>
     </article>

@@ -11,7 +11,7 @@ use crate::support::stage::Draft;
 use seatwire::organiser::Scope;
 use serde_json::{Value, json};
 
-async fn bought(node: &Node, event: &str, seats: &[u32], method: &str) -> (Guest, Value) {
+pub(super) async fn bought(node: &Node, event: &str, seats: &[u32], method: &str) -> (Guest, Value) {
     let (mut buyer, guest) = Client::guest(&node.url).await;
     let reply = buyer.call("hold", json!({"key": "h", "event": event, "seats": seats})).await;
     let mut fields = checkout_of(&reply["hold"], method);
@@ -21,7 +21,7 @@ async fn bought(node: &Node, event: &str, seats: &[u32], method: &str) -> (Guest
     (guest, reply["order"].clone())
 }
 
-async fn refund(admin: &Admin, order: &Value, key: &str, body: Value) -> (u16, Value) {
+pub(super) async fn refund(admin: &Admin, order: &Value, key: &str, body: Value) -> (u16, Value) {
     let url = format!("{}/v1/admin/orders/{}/refunds", admin.url, order["id"].as_str().expect("an id"));
     let call = reqwest::Client::new().post(url).bearer_auth(&admin.key).header("Idempotency-Key", key).json(&body);
     let answer = call.send().await.expect("answers");

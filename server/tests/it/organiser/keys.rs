@@ -25,6 +25,7 @@ fn routes(event: &str) -> Vec<(Scope, &'static str, String, Value)> {
             json!({"price_tiers": [{"code": "A", "price_minor": 1, "fee_minor": 0}]}),
         ),
         (Scope::Read, "GET", "/v1/admin/payments/open".into(), Value::Null),
+        (Scope::Door, "POST", of("/check-in"), json!({"ticket": "x", "door": "a", "scan": "1"})),
         (Scope::Inventory, "POST", of("/block"), json!({"seats": [1]})),
         (Scope::Inventory, "POST", of("/unblock"), json!({"seats": [1]})),
         (Scope::Inventory, "POST", of("/sections"), section),

@@ -1,0 +1,133 @@
+//! Tickets after the sale: verified without a network, printed, passed on, admitted once.
+
+use super::admin::{bought, refund};
+use super::dead_node::Scene;
+use crate::support::admin::Admin;
+use crate::support::stage::Draft;
+use seatwire::organiser::Scope;
+use serde_json::{Value, json};
+use std::process::Command;
+
+fn text<'a>(value: &'a Value, name: &str) -> &'a str {
+    value[name].as_str().unwrap_or_else(|| panic!("{name} in {value}"))
+}
+
+async fn scan(admin: &Admin, event: &str, ticket: &str, door: &str, scan: &str) -> Value {
+    let body = json!({"ticket": ticket, "door": door, "scan": scan});
+    admin.done("POST", &format!("/v1/admin/events/{event}/check-in"), body).await
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_qr_code_is_verified_by_the_public_key_alone() {
+    let scene = Scene::new(&Draft::default()).await;
+    let node = scene.node(&[]).await;
+    let (_, order) = bought(&node, &scene.event, &[3], "pm_card_visa").await;
+    let qr = text(&order["tickets"][0], "qr");
+    let key: Value =
+        reqwest::get(format!("{}/v1/ticket-key", node.url)).await.expect("answers").json().await.expect("JSON");
+    let verify = |qr: &str| {
+        let mut command = Command::new(crate::support::program());
+        // Neither stores nor a network: a folder that is not there would show that something was started.
+        command.args(["ticket", "verify", "--key", text(&key, "public_key"), qr]);
+        command.env("DATABASE_URL", "postgres://nobody@127.0.0.1:1/x").env("SEATWIRE_DATA", "/nonexistent");
+        let done = command.output().expect("runs");
+        (done.status.success(), String::from_utf8_lossy(&done.stdout).into_owned())
+    };
+    let (is_valid, said) = verify(qr);
+    assert!(is_valid && said.contains(&scene.event) && said.contains("seat 3"), "{said}");
+    let mut edited = qr.to_owned();
+    edited.replace_range(30..31, if &qr[30..31] == "A" { "B" } else { "A" });
+    assert!(!verify(&edited).0);
+    assert!(!verify(text(&order["tickets"][0], "code")).0);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_ticket_admits_once_also_when_two_doors_scan_together() {
+    let scene = Scene::new(&Draft::default()).await;
+    let node = scene.node(&[]).await;
+    let admin = Admin::new(&scene.stage, &node, &[Scope::Door, Scope::Orders]).await;
+    let (_, order) = bought(&node, &scene.event, &[1, 2, 3, 4], "pm_card_visa").await;
+    let tickets = order["tickets"].as_array().expect("tickets");
+    for ticket in &tickets[..2] {
+        let scans = (0..20).map(|n| {
+            let (admin, event, qr) = (admin.clone(), scene.event.clone(), text(ticket, "qr").to_owned());
+            tokio::spawn(async move { scan(&admin, &event, &qr, &format!("door {n}"), "s").await })
+        });
+        let mut admitted = Vec::new();
+        for (n, task) in scans.collect::<Vec<_>>().into_iter().enumerate() {
+            let answer = task.await.expect("scans");
+            match answer["admitted"] == true {
+                true => admitted.push(n),
+                false => assert_eq!(answer["reason"], "used", "{answer}"),
+            }
+        }
+        assert_eq!(admitted.len(), 1);
+        // The answer was lost: the same scan of the same door asks again, and nobody else comes in by it.
+        let door = format!("door {}", admitted[0]);
+        assert_eq!(scan(&admin, &scene.event, text(ticket, "qr"), &door, "s").await["admitted"], true);
+        assert_eq!(scan(&admin, &scene.event, text(ticket, "code"), &door, "s2").await["admitted"], false);
+    }
+    // By the code, typed in; and what does not admit.
+    assert_eq!(scan(&admin, &scene.event, text(&tickets[2], "code"), "a", "1").await["admitted"], true);
+    let (status, _) =
+        refund(&admin, &order, "r", json!({"lines": [{"line": 3, "quantity": 1}], "reason": "ill"})).await;
+    assert_eq!(status, 200);
+    let refused = scan(&admin, &scene.event, text(&tickets[3], "qr"), "a", "2").await;
+    assert_eq!((&refused["admitted"], &refused["reason"]), (&json!(false), &json!("void")));
+    assert_eq!(scan(&admin, &scene.event, "ABCDEFGH", "a", "3").await["reason"], "unknown");
+    let forged = text(&tickets[3], "qr").replace(".", ".A");
+    assert_eq!(scan(&admin, &scene.event, &forged, "a", "4").await["admitted"], false);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_ticket_passed_on_has_another_code_and_the_old_one_admits_nobody() {
+    let scene = Scene::new(&Draft::default()).await;
+    let node = scene.node(&[]).await;
+    let admin = Admin::new(&scene.stage, &node, &[Scope::Door]).await;
+    let (guest, order) = bought(&node, &scene.event, &[1, 2], "pm_card_visa").await;
+    let ticket = &order["tickets"][0];
+    let path = format!("/v1/orders/{}/tickets/{}/transfer", text(&order, "id"), text(ticket, "id"));
+    for wrong in
+        [json!({}), json!({"to": {"name": "", "email": "b@example.org"}}), json!({"to": {"name": "B", "email": "b"}})]
+    {
+        assert_eq!(guest.post(&path, "k", wrong.clone()).await.0, 400, "{wrong}");
+    }
+    let (stranger, _) = bought(&node, &scene.event, &[5], "pm_card_visa").await;
+    let to = json!({"to": {"name": "Bob", "email": "bob@example.org"}});
+    assert_eq!(stranger.post(&path, "k", to.clone()).await.0, 404);
+    let (status, body) = guest.post(&path, "k", to.clone()).await;
+    assert_eq!((status, &body["order"]["tickets"][0]["state"]), (200, &json!("transferred")), "{body}");
+    assert_eq!(body["order"]["tickets"].as_array().map(Vec::len), Some(2), "the new code is not the buyer's to see");
+    assert_eq!(guest.post(&path, "k2", to).await.0, 404, "once");
+    assert_eq!(scan(&admin, &scene.event, text(ticket, "qr"), "a", "1").await["reason"], "transferred");
+    let code: String = sqlx::query_scalar("select code from tickets where holder_email = 'bob@example.org'")
+        .fetch_one(scene.stage.store.pool())
+        .await
+        .expect("the new ticket");
+    let admitted = scan(&admin, &scene.event, &code, "a", "2").await;
+    assert_eq!((&admitted["admitted"], &admitted["ticket"]["holder"]), (&json!(true), &json!("Bob")));
+    let found = super::books::violations(scene.stage.store.pool(), &scene.ledger().await, true).await;
+    assert_eq!(found, Vec::<String>::new());
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn tickets_are_printed_for_their_owner_alone() {
+    let scene = Scene::new(&Draft::default()).await;
+    let node = scene.node(&[]).await;
+    let (guest, order) = bought(&node, &scene.event, &[1, 2], "pm_card_visa").await;
+    let url = format!("{}/v1/orders/{}/tickets.pdf", node.url, text(&order, "id"));
+    let http = reqwest::Client::new();
+    let printed = http.get(&url).bearer_auth(&guest.token).send().await.expect("answers");
+    assert_eq!(
+        (printed.status().as_u16(), &printed.headers()["content-type"].to_str().expect("text")[..]),
+        (200, "application/pdf")
+    );
+    let bytes = printed.bytes().await.expect("a document");
+    let shown: String = bytes.iter().map(|&byte| byte as char).collect();
+    assert!(shown.starts_with("%PDF-1.4") && shown.contains("/Count 2"));
+    assert!(shown.contains(text(&order, "reference")) && shown.contains("Stalls"));
+    let secret = text(&order, "pay_url").split_once('#').expect("a secret").1.to_owned();
+    assert_eq!(http.get(&url).header("Seatwire-Pay-Secret", secret).send().await.expect("answers").status(), 200);
+    let (stranger, _) = bought(&node, &scene.event, &[9], "pm_card_visa").await;
+    assert_eq!(http.get(&url).bearer_auth(&stranger.token).send().await.expect("answers").status(), 404);
+}
