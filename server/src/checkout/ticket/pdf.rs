@@ -166,20 +166,15 @@ mod tests {
         let bytes = render(&[sheet("One"), sheet("A title much longer than one line of the page can ever be")]);
         let text: String = bytes.iter().map(|&byte| byte as char).collect();
         assert!(text.starts_with("%PDF-1.4") && text.ends_with("%%EOF\n"));
-        let start: usize = text
-            .rsplit("startxref\n")
-            .next()
-            .expect("a start")
-            .lines()
-            .next()
-            .expect("a number")
-            .parse()
-            .expect("a number");
-        let table: Vec<&str> = text[start..].lines().skip(3).take_while(|line| line.ends_with("n ")).collect();
+        // Offsets count bytes, and here each byte is one character.
+        let at = |offset: usize| text.chars().skip(offset).collect::<String>();
+        let start = text.rsplit("startxref\n").next().and_then(|rest| rest.lines().next()).expect("a start");
+        let rest = at(start.parse().expect("a number"));
+        let table: Vec<&str> = rest.lines().skip(3).take_while(|line| line.ends_with("n ")).collect();
         assert_eq!(table.len(), 9);
-        for (at, line) in table.iter().enumerate() {
+        for (number, line) in table.iter().enumerate() {
             let offset: usize = line[..10].parse().expect("an offset");
-            assert!(text[offset..].starts_with(&format!("{} 0 obj", at + 1)), "{line}");
+            assert!(at(offset).starts_with(&format!("{} 0 obj", number + 1)), "{line}");
         }
         assert!(text.contains("Block \\(A\\) \\\\ Reihe") && text.contains("Zo\u{eb} M\u{fc}ller ? 20 \u{80}"));
         // A dark square in each of the three corners at least.
