@@ -170,7 +170,8 @@ impl SeatMap {
 
 impl Shared {
     async fn put_away(&self, live: &LiveEvent) {
-        self.events.remove(&live.id());
+        self.events
+            .remove_if(&live.id(), |_, cell| cell.get().is_some_and(|known| std::ptr::eq(Arc::as_ptr(known), live)));
         self.metrics.live_events.dec();
         if let Some(feed) = &self.feed {
             feed.leave(live).await;

@@ -2,7 +2,7 @@
 //! Order: the rebuild's lock -> the next epoch committed behind the checkout's fence, the journal of the old life closed ->
 //! the truth and the journal read as one moment -> the new life's keys filled -> opened. A crash anywhere leaves a life that never opens; the next caller begins another.
 
-use super::fill::{self, Filled, KEEP_MS, Truth};
+use super::fill::{self, BUCKET_MS, Filled, KEEP_MS, Truth};
 use super::key::{Life, newest_epoch_key};
 use super::life::EventLife;
 use super::record::Reader;
@@ -21,6 +21,13 @@ use std::sync::Arc;
 
 /// Fields of one write while a new life is filled: about 100 KB.
 const FILL_BATCH: usize = 500;
+
+/// How far ahead `begin.lua` removes the lists of the life before.
+const BEGIN_LOOKS_MS: u64 = 3_600_000;
+/// What an extension adds to the latest end of a hold, and a little more.
+const EXTENSION_MS: u64 = 180_000;
+/// Lists removed by one command: a millisecond or two of Redis; holds of a day have 70 such batches.
+const FORGET_BATCH: usize = 5_000;
 
 /// Opens the event for this node; whoever comes meanwhile waits for the same opening.
 pub(super) async fn open(
@@ -99,7 +106,23 @@ async fn open_in(
     let (holds, revoked) = (filled.restored.holds.len(), filled.restored.revoked.len());
     tracing::info!(event = %event.id, epoch, seats = event.seat_count(), holds, revoked, "the inventory is open");
     inner.restored.lock().push(filled.restored);
+    forget_late_lists(&inner.scripts, old, event.rules.hold_ttl_ms, now_ms).await;
     Ok(())
+}
+
+/// Removes the lists of holds of the life before that would have ended later than `begin.lua` looks. The new life is open
+/// already; what a lost connection leaves behind costs a little memory until Redis is emptied.
+async fn forget_late_lists(scripts: &Scripts, old: Life, hold_ttl_ms: u64, now_ms: u64) {
+    let latest_ms = now_ms + hold_ttl_ms + EXTENSION_MS;
+    let lists: Vec<u64> = ((now_ms + BEGIN_LOOKS_MS) / BUCKET_MS..=latest_ms / BUCKET_MS).collect();
+    for batch in lists.chunks(FORGET_BATCH) {
+        let keys: Vec<Key> = batch.iter().map(|list| Key::from(old.key(&format!("x{list}")))).collect();
+        let Ok(client) = scripts.client() else { return };
+        if let Err(error) = client.unlink::<(), _>(keys).await {
+            tracing::debug!(event = %old.event, %error, "lists of the life before were left behind");
+            return;
+        }
+    }
 }
 
 async fn call(

@@ -39,12 +39,21 @@ impl Feed {
         Ok(())
     }
 
+    /// Hears the event no longer; one of the same event that was begun meanwhile goes on hearing.
     pub(super) async fn leave(&self, live: &LiveEvent) {
         for channel in channels(live) {
-            self.routes.remove(&channel);
+            if self.routes.remove_if(&channel, |_, route| std::ptr::eq(Arc::as_ptr(route), live)).is_none() {
+                continue;
+            }
             if let Err(error) = self.subscriber.unsubscribe(&channel).await {
                 tracing::debug!(%error, channel, "could not unsubscribe");
             }
+            // It was begun again between the look and the command: listen again, and look what was missed.
+            let Some(next) = self.routes.get(&channel).map(|next| Arc::clone(&next)) else { continue };
+            if let Err(error) = self.subscriber.subscribe(&channel).await {
+                tracing::warn!(%error, channel, "could not subscribe again");
+            }
+            next.suspect();
         }
     }
 

@@ -7,3 +7,4 @@ mod race;
 mod rebuild;
 mod redis;
 mod told;
+mod writer;

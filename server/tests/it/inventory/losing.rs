@@ -19,6 +19,15 @@ impl Shelf {
         client.quit().await.expect("quits");
     }
 
+    /// Every key there is.
+    async fn keys(&self) -> Vec<String> {
+        let client = self.plain_client().await;
+        let command = CustomCommand::new_static("KEYS", ClusterHash::Random, false);
+        let keys = client.custom(command, vec![Value::from("*")]).await.expect("runs");
+        client.quit().await.expect("quits");
+        keys
+    }
+
     /// What a checkout writes: these seats of an order, reserved or sold.
     async fn reserve(&self, order: OrderId, identity: IdentityId, seats: &[u32], places: u32) {
         let pool = self.store.pool();
@@ -228,4 +237,18 @@ async fn a_late_success_in_a_full_area_leaves_no_phantom_places() {
     assert_eq!(shelf.areas().await[0], 2);
     let (_, seq) = shelf.position().await;
     assert_eq!(shelf.published(seq).await.areas, [(AreaIndex(0), 2)]);
+}
+
+#[tokio::test]
+async fn nothing_of_an_old_life_is_left_behind_even_of_holds_that_last_for_hours() {
+    let shelf = Shelf::with(|facts| facts.rules.hold_ttl_ms = 6 * 3_600_000).await;
+    for seat in 0..20 {
+        shelf.held(IdentityId::generate(), &[seat]).await;
+    }
+    let old = |keys: &[String]| keys.iter().filter(|key| key.contains(":1:")).count();
+    assert!(old(&shelf.keys().await) > 5);
+    // The life is over although Redis still has all of it: its meta is from another time.
+    shelf.redis_cli(&["DEL", &format!("{{{}}}:1:m", shelf.event.id)]).await;
+    assert_eq!(shelf.position().await.0, 2);
+    eventually("the old life to be gone", || async { (old(&shelf.keys().await) == 0).then_some(()) }).await;
 }
