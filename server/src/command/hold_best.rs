@@ -110,10 +110,13 @@ async fn try_all(app: &App, caller: &Caller, wish: Wish) -> Result<Answer<HoldOu
 
 impl Search<'_> {
     async fn run(&mut self) -> Result<Answer<HoldOutcome>, InventoryError> {
+        let live = Arc::clone(&self.live);
         for tries in 0..MAX_TRIES_BY_MAP {
             if tries >= MAX_TRIES && !self.is_by_map() {
                 break;
             }
+            // Never closed: the event outlives whoever looks at it.
+            let _turn = live.choosing.acquire().await.ok();
             let picked = self.pick().await;
             let (blocks, nothing) = match picked.choice {
                 Choice::Try(blocks) => (blocks, None),
@@ -128,6 +131,11 @@ impl Search<'_> {
                 Ok(BestTry::Answered(answer)) => return Ok(self.settle(answer, marked)),
                 Ok(BestTry::Missed { seq, opened }) => {
                     self.live.left(marked);
+                    let is_known = blocks.is_empty() && seq == looked.seq && opened == self.opened;
+                    if is_known && !self.is_by_map() {
+                        // There was nothing in this very map, but holds in it are due: the script ends them and looks.
+                        break;
+                    }
                     self.open(opened);
                     self.catch_up(seq).await;
                 }

@@ -20,7 +20,11 @@ use seatwire_proto::server::{Push, SubscribeReply};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
-use tokio::sync::Notify;
+use tokio::sync::{Notify, Semaphore};
+
+/// Buyers choosing best seats at once on this node. More would look at the same map and name what is gone when their turn
+/// at Redis comes; fewer would leave Redis idle between two of them.
+const MAX_CHOOSING: usize = 32;
 
 /// An event that changed within this time is hot: beacons and looks at the store come often.
 pub(super) const HOT_FOR: Duration = Duration::from_secs(60);
@@ -39,6 +43,8 @@ pub struct LiveEvent {
     pub(super) in_flight: Mutex<InFlight>,
     /// Held by the one buyer who looks again while everything is about to go; the others queue for it.
     pub(crate) waiting: tokio::sync::Mutex<()>,
+    /// Buyers of this node who are choosing: the rest queue, so that each looks at a map that knows what the others got.
+    pub(crate) choosing: Semaphore,
     begun: Instant,
     /// Wakes the actor.
     pub(super) nudge: Notify,
@@ -116,6 +122,7 @@ impl LiveEvent {
             hub: Hub::default(),
             in_flight: Mutex::default(),
             waiting: tokio::sync::Mutex::default(),
+            choosing: Semaphore::new(MAX_CHOOSING),
             begun: now,
             nudge: Notify::new(),
             is_outdated: AtomicBool::new(false),

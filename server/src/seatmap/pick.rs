@@ -4,7 +4,7 @@
 use super::Wish;
 use super::candidates::{Eyes, stretches};
 use super::live::LiveEvent;
-use crate::catalogue::SeatShape;
+use crate::catalogue::{EventFacts, SeatShape};
 use crate::inventory::{Block, MAX_BLOCKS, Nothing, Stretches};
 use seatwire_proto::client::Position;
 use seatwire_proto::seat::{SeatIndex, SeatState};
@@ -41,6 +41,9 @@ impl LiveEvent {
     #[must_use]
     pub fn pick(&self, shape: &SeatShape, wish: &Wish, requester: u64, looks_at_marked: bool) -> Picked {
         let facts = self.facts();
+        if let Some(position) = self.is_empty(&facts, wish) {
+            return Picked { position, choice: Choice::Nothing(Nothing::SoldOut) };
+        }
         // A copy, so that the feed does not wait for the look.
         let (position, states) = self.with_map(|position, states| (position, states.to_vec()));
         let now_ms = self.uptime_ms();
@@ -70,6 +73,18 @@ impl LiveEvent {
             marks.mark(&block.seats, states.len(), now_ms);
         }
         Picked { position, choice: Choice::Try(blocks) }
+    }
+
+    /// Where the map stands, when no seat of the wished sections is available to anybody.
+    fn is_empty(&self, facts: &EventFacts, wish: &Wish) -> Option<Position> {
+        let counts = self.counts();
+        let is_wished = |first: u32| match &wish.sections {
+            None => true,
+            Some(ranges) => ranges.iter().any(|range| range.contains(&first)),
+        };
+        let mut sections = facts.sections.iter().zip(&counts.available);
+        let is_empty = sections.all(|(section, available)| *available == 0 || !is_wished(section.first.0));
+        (is_empty && wish.unlocked.is_empty()).then_some(counts.position)
     }
 
     /// What a scan must look through for this wish.

@@ -2,8 +2,10 @@
 
 mod allocation;
 mod best;
+mod differential;
 mod ending;
 mod holding;
 mod losing;
+mod model;
 mod organise;
 pub(crate) mod shelf;

@@ -11,7 +11,9 @@ local find_orphans = rules and function(rule, checks, lines)
     local last = first + n - 1
     local owners = call('GETRANGE', base .. 's', first * 4, last * 4 + 3)
     local function is_free(i) return sub(owners, (i - first) * 4 + 1, (i - first) * 4 + 4) == '\0\0\0\0' end
-    if is_free(seat) and not is_taken[seat] and (beyond == NOBODY or is_taken[beyond] or not is_free(beyond)) then
+    -- Seats of one's own that are named again take nothing.
+    local is_beside = seat > first and is_taken[seat - 1] or seat < last and is_taken[seat + 1]
+    if is_beside and is_free(seat) and not is_taken[seat] and (beyond == NOBODY or is_taken[beyond] or not is_free(beyond)) then
       local is_allowed
       if rule == 2 then
         local left = 0

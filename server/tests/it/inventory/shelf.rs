@@ -158,14 +158,28 @@ impl Shelf {
     /// Moves Redis' clock, as the event sees it: its record of where the clock stood moves the other way, and with it
     /// everything that is compared with the clock.
     pub(crate) async fn move_clock_ms(&self, by_ms: i64) {
+        let client = self.plain_client().await;
+        self.edit_clock(&client, by_ms, false).await;
+        client.quit().await.expect("quits");
+    }
+
+    /// Lets time pass for the event, as if nobody but the sweeper had called meanwhile.
+    pub(crate) async fn pass_ms(&self, client: &fred::clients::Client, by_ms: u64) {
+        self.edit_clock(client, by_ms as i64, true).await;
+    }
+
+    async fn edit_clock(&self, client: &fred::clients::Client, by_ms: i64, is_noticed: bool) {
         let (epoch, _) = self.position().await;
         let key = format!("{{{}}}:{epoch}:m", self.event.id);
-        let client = self.plain_client().await;
         let meta: fred::bytes::Bytes = client.get(&key).await.expect("Redis answers");
         let skew = i64::from_le_bytes(meta[39..47].try_into().expect("eight bytes")) - by_ms;
         let bytes = fred::types::Value::from(&skew.to_le_bytes()[..]);
         let _: u64 = client.setrange(&key, 39, bytes).await.expect("Redis answers");
-        client.quit().await.expect("quits");
+        if is_noticed {
+            let high = i64::from_le_bytes(meta[31..39].try_into().expect("eight bytes")) + by_ms;
+            let bytes = fred::types::Value::from(&high.to_le_bytes()[..]);
+            let _: u64 = client.setrange(&key, 31, bytes).await.expect("Redis answers");
+        }
     }
 
     /// A client of an operator.
