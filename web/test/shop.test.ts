@@ -39,6 +39,28 @@ function open(answer: object = { ok: true }) {
   return { shop, sent, notices };
 }
 
+describe("best seats", () => {
+  it("are one question with a key, and land in the basket", async () => {
+    const hold = holdOf();
+    const { shop, sent, notices } = open({ ok: true, hold, added: [2], together: true });
+    const wish = { quantity: 1, together: "required", price_tiers: ["A"] } as const;
+    expect(await shop.holdBest("evt_1", { ...wish, price_tiers: ["A"] })).toEqual([2]);
+    expect(sent.map(({ op }) => op)).toEqual(["hold_best"]);
+    expect(sent[0]?.body).toMatchObject({ event: "evt_1", ...wish });
+    expect(String(sent[0]?.body.key)).not.toBe("");
+    expect(shop.basket("evt_1").value).toMatchObject({ hold, busy: 0 });
+    expect(notices).toEqual([]);
+  });
+
+  it("are told when there are not enough, by code", async () => {
+    const error = { code: "not_enough", number: 2004, retry: "never", message: "", data: { most_together: 1 } };
+    const { shop, notices } = open({ ok: false, error });
+    expect(await shop.holdBest("evt_1", { quantity: 2, together: "required" })).toBeNull();
+    expect(notices).toEqual([{ kind: "refused", refusal: error, event: "evt_1" }]);
+    expect(shop.basket("evt_1").value.busy).toBe(0);
+  });
+});
+
 describe("the waiting list", () => {
   it("shows an offer as a basket with its own time, and says so once", () => {
     const { shop, notices } = open();

@@ -35,6 +35,13 @@ export interface Buyer {
   email: string;
 }
 
+/** What best seats are wished for; the members are those of the command. */
+export interface BestWish {
+  quantity: number;
+  together: "required" | "preferred" | "no";
+  price_tiers?: string[];
+}
+
 export class Shop {
   readonly orders = signal<ReadonlyMap<OrderId, Order>>(new Map());
   readonly #client: SeatwireClient;
@@ -84,6 +91,18 @@ export class Shop {
     if (answer.ok || answer.error.code !== "seat_taken") return;
     const offered = answer.error.data?.alternatives;
     this.#notify({ kind: "seat_lost", event, alternatives: Array.isArray(offered) ? (offered as number[][]) : [] });
+  }
+
+  /** N good seats in one question; the seats that were added, or null when it was refused. */
+  async holdBest(event: EventId, wish: BestWish): Promise<number[] | null> {
+    let added: number[] | null = null;
+    await this.#while(event, async () => {
+      const body = { event, ...wish, key: newKey() };
+      const answer = await this.#client.command<HoldReply>("hold_best", body);
+      if (answer.ok) added = answer.added ?? [];
+      return this.#settle(event, answer);
+    });
+    return added;
   }
 
   async holdArea(event: EventId, area: number, quantity: number): Promise<boolean> {

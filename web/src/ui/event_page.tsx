@@ -18,6 +18,11 @@ const AreaPicker = lazy(
   () => null,
 );
 
+const BestPicker = lazy(
+  () => import("./best_picker").then((room) => room.BestPicker),
+  () => null,
+);
+
 export function EventPage({ id }: { id: string }) {
   const event = useSignal<LiveEvent | null>(null);
   useEffect(() => {
@@ -39,6 +44,7 @@ function LoadedEventPage({ event }: { event: LiveEvent }) {
   const section = useSignal<number | null>(null);
   const showSeat = useSignal<number | null>(null);
   const area = useSignal<number | null>(null);
+  const best = useSignal(false);
   const detail = event.detail.value;
   usePageTitle(detail?.name ?? "");
 
@@ -97,6 +103,11 @@ function LoadedEventPage({ event }: { event: LiveEvent }) {
               ))}
             </div>
           )}
+          {detail && detail.seat_count > 0 && (
+            <button type="button" class="chip best" disabled={!event.live.value} onClick={() => (best.value = true)}>
+              {t.value.bestSeats}
+            </button>
+          )}
           <div class="switch" role="group" aria-label={t.value.viewSwitch}>
             <button type="button" aria-pressed={view.value === "map"} onClick={() => (view.value = "map")}>
               <MapIcon size={18} /> <span>{t.value.showMap}</span>
@@ -114,6 +125,14 @@ function LoadedEventPage({ event }: { event: LiveEvent }) {
         <LiveBadge event={event} />
       </section>
       <BasketPanel event={event} showSeat={showSeat} />
+      {best.value && (
+        <BestPicker
+          event={event}
+          tiers={tiers.value}
+          found={(seat) => (showSeat.value = seat)}
+          close={() => (best.value = false)}
+        />
+      )}
       {area.value !== null && <AreaPicker event={event} area={area.value} close={() => (area.value = null)} />}
     </main>
   );

@@ -90,6 +90,11 @@ export const de: Texts = {
   more: "Einer mehr",
   addPlaces: (n) => `${one(n, "Platz", "Plätze")} reservieren`,
   close: "Schließen",
+  bestSeats: "Beste Plätze",
+  bestHint: "Wir wählen die besten freien Plätze und reservieren sie gleich.",
+  bestPrice: "Preis",
+  bestApart: "Notfalls auch getrennt, wenn nebeneinander nichts frei ist",
+  bestHold: (n) => (n === 1 ? "Besten Platz reservieren" : `Beste ${n} Plätze reservieren`),
 
   basket: "Deine Plätze",
   basketEmpty: "Noch keine Plätze",

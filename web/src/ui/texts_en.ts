@@ -96,6 +96,11 @@ export const en = {
   more: "One more",
   addPlaces: (n: number) => `Hold ${one(n, "place", "places")}`,
   close: "Close",
+  bestSeats: "Best seats",
+  bestHint: "We pick the best free seats for you and hold them at once.",
+  bestPrice: "Price",
+  bestApart: "Split us up if there are not enough seats side by side",
+  bestHold: (n: number) => `Hold the best ${n === 1 ? "seat" : `${n} seats`}`,
 
   // basket
   basket: "Your seats",

@@ -1,0 +1,33 @@
+//! Best seats: asked for in a dialog, held in one step, shown on the map; by keyboard alone, and found sound by axe.
+import type { Browser } from "playwright-core";
+import { afterAll, beforeAll, describe, expect, it } from "vitest";
+import { axe, DESKTOP, events, launch, open, openMap } from "./browser";
+
+let browser: Browser;
+beforeAll(async () => {
+  browser = await launch();
+});
+afterAll(() => browser.close());
+
+describe("best seats", () => {
+  it("are held from a dialog by keyboard alone", async () => {
+    const { page, errors } = await open(browser, DESKTOP);
+    const [event] = (await events()).filter((one) => one.seat_count > 0);
+    if (!event) throw new Error("an event with seats");
+    await openMap(page, event.id);
+    await page.getByRole("button", { name: "Best seats" }).focus();
+    await page.keyboard.press("Enter");
+    const dialog = page.getByRole("dialog", { name: "Best seats" });
+    await dialog.waitFor();
+    expect(await axe(page)).toEqual([]);
+    await dialog.getByRole("button", { name: "One more" }).focus();
+    await page.keyboard.press("Enter");
+    expect(await dialog.getByRole("status").innerText()).toBe("3");
+    await dialog.getByRole("button", { name: "Hold the best 3 seats" }).focus();
+    await page.keyboard.press("Enter");
+    await dialog.waitFor({ state: "detached" });
+    await page.getByRole("heading", { name: "3 tickets" }).waitFor();
+    expect(errors).toEqual([]);
+    await page.context().close();
+  }, 60_000);
+});
