@@ -22,7 +22,7 @@ describe("best seats", () => {
     expect(await axe(page)).toEqual([]);
     await dialog.getByRole("button", { name: "One more" }).focus();
     await page.keyboard.press("Enter");
-    expect(await dialog.getByRole("status").innerText()).toBe("3");
+    expect(await dialog.getByRole("status").textContent()).toBe("3");
     await dialog.getByRole("button", { name: "Hold the best 3 seats" }).focus();
     await page.keyboard.press("Enter");
     await dialog.waitFor({ state: "detached" });
