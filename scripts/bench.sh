@@ -6,6 +6,7 @@ set -euo pipefail
 cargo bench --package seatwire-proto --bench size
 cargo bench --package seatwire --bench hold
 cargo bench --package seatwire --bench best
+cargo bench --package seatwire --bench expire
 cargo bench --package seatwire --bench viewers
 
 cargo build --quiet --release --package seatwire --package seatwire-loadgen
