@@ -247,6 +247,7 @@ impl Visit<'_> {
             buyer: Buyer {
                 name: format!("Buyer {}", self.line.who.0),
                 email: format!("buyer{}@example.org", self.line.who.0),
+                lang: None,
             },
             payment: Payment { method },
             expect_total_minor: hold.total_minor,

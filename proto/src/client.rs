@@ -276,6 +276,9 @@ pub struct Buyer {
     pub name: String,
     /// Where tickets and notices go.
     pub email: String,
+    /// The language they are written in: `de` or `en`, which any other word means.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub lang: Option<String>,
 }
 
 /// How the buyer pays.
@@ -561,6 +564,9 @@ impl Command {
             Command::Checkout(c) => {
                 check_text("/buyer/name", &c.buyer.name)?;
                 check_email("/buyer/email", &c.buyer.email)?;
+                if let Some(lang) = &c.buyer.lang {
+                    check_text("/buyer/lang", lang)?;
+                }
                 check_text("/payment/method", &c.payment.method)?;
                 check_amount("/expect_total_minor", c.expect_total_minor)
             }

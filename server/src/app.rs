@@ -9,6 +9,7 @@ use crate::config::Config;
 use crate::identity::Identities;
 use crate::inventory::Inventory;
 use crate::metrics::Metrics;
+use crate::notice::Notices;
 use crate::organiser::Organiser;
 use crate::seatmap::{Feed, SeatMap};
 use crate::sender::Sender;
@@ -40,6 +41,8 @@ pub struct App {
     pub seatmap: SeatMap,
     /// The till.
     pub checkout: Checkout,
+    /// Mails and outgoing webhooks.
+    pub notices: Notices,
     /// Who waits for sold-out seats.
     pub waitlist: Waitlist,
     /// What the organiser changes.
@@ -114,6 +117,14 @@ impl App {
         );
         let waitlist =
             Waitlist::new(config.waitlist.clone(), store.clone(), inventory.clone(), sender.clone(), clock.clone());
+        let notices = Notices::new(
+            config.notice.clone(),
+            config.public_url(),
+            store.clone(),
+            catalogue.clone(),
+            checkout.clone(),
+            clock.clone(),
+        )?;
         Ok(Arc::new(Self {
             node: NodeId::generate(),
             guesses: Guesses::default(),
@@ -126,6 +137,7 @@ impl App {
             inventory,
             seatmap,
             checkout,
+            notices,
             organiser,
             waitlist,
             sender,

@@ -3,7 +3,9 @@
 //! buyer by push. `order` says what can follow what, `step` does it, `purchase` drives it, `resolve` picks up what is left.
 
 mod keyed;
+mod letter;
 pub mod order;
+mod owe;
 pub mod payment;
 mod purchase;
 mod refund;
@@ -14,6 +16,7 @@ mod ticket;
 mod view;
 mod webhook;
 
+pub use letter::Letter;
 pub use refund::RefundWhat;
 pub use refusal::{CheckoutError, CheckoutRefusal, CrashPoint};
 pub use resolve::Looked;
@@ -27,14 +30,14 @@ use crate::config::CheckoutConfig;
 use crate::inventory::Inventory;
 use crate::store::open_payment::{self, OpenPayment};
 use crate::store::refund::{self as refund_rows, RefundRow};
-use crate::store::{Store, order as orders};
+use crate::store::{Store, order as orders, ticket as tickets};
 use bytes::Bytes;
 use dashmap::DashMap;
 use order::OrderState;
 use parking_lot::Mutex;
 use payment::stripe::Provider;
 use seatwire_proto::client::{Buyer, IdempotencyKey};
-use seatwire_proto::id::{EventId, HoldId, IdentityId, OrderId};
+use seatwire_proto::id::{EventId, HoldId, IdentityId, OrderId, TicketId};
 use seatwire_proto::server::Order;
 use std::future::Future;
 use std::sync::Arc;
@@ -228,6 +231,20 @@ impl Checkout {
         .await
     }
 
+    /// What a mail about an order says, with the tickets where asked for; `None`: there is nobody to write to (any more).
+    ///
+    /// # Errors
+    /// When Postgres does not answer.
+    pub async fn letter(
+        &self,
+        id: OrderId,
+        ticket: Option<TicketId>,
+        with_tickets: bool,
+    ) -> Result<Option<Letter>, CheckoutError> {
+        let inner = self.0.clone();
+        detached(async move { inner.letter(id, ticket, with_tickets).await }).await
+    }
+
     /// The public key that tickets are verified with, base64.
     #[must_use]
     pub fn ticket_key(&self) -> String {
@@ -242,7 +259,10 @@ impl Checkout {
         let inner = self.0.clone();
         detached(async move {
             match orders::read_own(inner.store.pool(), identity, id).await? {
-                Some(row) => inner.print(&row).await,
+                Some(row) => {
+                    let tickets = tickets::of_order(inner.store.pool(), row.event, row.id, false).await?;
+                    inner.print(&row, &row.buyer_name, tickets).await
+                }
                 None => Ok(None),
             }
         })

@@ -66,6 +66,8 @@ pub struct Config {
     pub http: HttpConfig,
     /// Checkout and payments.
     pub checkout: CheckoutConfig,
+    /// Mails and outgoing webhooks.
+    pub notice: NoticeConfig,
     /// Waitlists of sold-out events.
     pub waitlist: WaitlistConfig,
 }
@@ -144,6 +146,21 @@ pub struct HttpConfig {
     /// Where buyers reach us, for links in notices and at the payment provider. `SEATWIRE_PUBLIC_URL`, default
     /// `http://<listen>`.
     pub public_url: Option<String>,
+}
+
+/// Mails and outgoing webhooks.
+#[derive(Debug, Clone)]
+pub struct NoticeConfig {
+    /// The SMTP server, e.g. `smtps://user:password@mail.example.org`. `SEATWIRE_SMTP_URL`; absent = mails are files in
+    /// [`Self::mail_folder`], and nobody gets them.
+    pub smtp_url: Option<Secret>,
+    /// Where mails lie without a server: `mail` in `SEATWIRE_DATA`.
+    pub mail_folder: PathBuf,
+    /// Who writes. `SEATWIRE_MAIL_FROM`, default `Seatwire <tickets@localhost>`.
+    pub mail_from: String,
+    /// Whether webhooks may go to plain and to private addresses. `SEATWIRE_WEBHOOKS_PRIVATE`, default false. True lets
+    /// whoever has a key of the admin API reach servers of your own network.
+    pub may_call_private: bool,
 }
 
 /// Checkout and payments.
@@ -279,6 +296,15 @@ impl Config {
                 action_deadline: env.millis("SEATWIRE_ACTION_MS", 100..=86_400_000, 600_000)?,
                 reconcile_interval: env.millis("SEATWIRE_RECONCILE_MS", 20..=60_000, 1_000)?,
             },
+            notice: NoticeConfig {
+                smtp_url: env.text("SEATWIRE_SMTP_URL").map(Secret::new),
+                mail_folder: env
+                    .text("SEATWIRE_DATA")
+                    .map_or_else(|| PathBuf::from("data"), PathBuf::from)
+                    .join("mail"),
+                mail_from: env.text("SEATWIRE_MAIL_FROM").unwrap_or_else(|| "Seatwire <tickets@localhost>".into()),
+                may_call_private: env.parse("SEATWIRE_WEBHOOKS_PRIVATE", "true or false", false)?,
+            },
         };
         config.cross_check()?;
         Ok(config)
@@ -287,6 +313,12 @@ impl Config {
     fn cross_check(&self) -> Result<(), ConfigError> {
         if self.seatmap.tick_min > self.seatmap.tick_max {
             return Err(ConfigError::new("SEATWIRE_TICK_MIN_MS", "must not be above SEATWIRE_TICK_MAX_MS"));
+        }
+        if self.notice.mail_from.parse::<lettre::message::Mailbox>().is_err() {
+            return Err(ConfigError::new(
+                "SEATWIRE_MAIL_FROM",
+                "expected a name and an address: Shop <shop@example.org>",
+            ));
         }
         if self.checkout.unknown_soft > self.checkout.unknown_hard {
             return Err(ConfigError::new("SEATWIRE_UNKNOWN_SOFT_MS", "must not be above SEATWIRE_UNKNOWN_HARD_MS"));

@@ -2,6 +2,7 @@
 //! side by side until the node stops. A run that fails is logged and tried again at its next time.
 
 mod apply_webhooks;
+mod audit_money;
 mod expire_holds;
 mod journal_holds;
 mod keep_allocations;
@@ -10,6 +11,8 @@ mod poll_provider;
 mod reconcile_payments;
 mod refund_cancelled;
 mod relay_outbox;
+mod send_mails;
+mod send_webhooks;
 mod tell_changes;
 mod tell_restored;
 
@@ -37,6 +40,12 @@ const OFFER_PAUSE: Duration = Duration::from_millis(500);
 /// Between two batches of refunds of cancelled events: with the batch, the rate at which the provider is asked.
 const CANCELLED_PAUSE: Duration = Duration::from_secs(1);
 
+/// Between two comparisons of money and seats.
+const AUDIT_PAUSE: Duration = Duration::from_secs(300);
+
+/// Between two looks for mails and webhooks that are due.
+const SEND_PAUSE: Duration = Duration::from_secs(1);
+
 /// What one run of a nudged job came to.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 struct Round {
@@ -49,12 +58,17 @@ pub async fn run(app: Arc<App>) {
     let sweep = app.config.inventory.sweep_interval;
     let reconcile = app.config.checkout.reconcile_interval;
     let inbox_nudge = app.checkout.inbox_nudge();
+    // Nobody nudges: a mail may wait a second.
+    let send_nudge = Notify::new();
     let (relay_nudge, check_nudge) = (app.checkout.relay_nudge(), app.checkout.check_nudge());
     let changed = app.seatmap.outdated();
     tokio::join!(
         every(&app, "expire_holds", sweep, || expire_holds::run(&app)),
         nudged(&app, "apply_webhooks", INBOX_PAUSE, &inbox_nudge, || apply_webhooks::run(&app)),
         every(&app, "poll_provider", app.config.checkout.poll_interval, || poll_provider::run(&app)),
+        every(&app, "audit_money", AUDIT_PAUSE, || audit_money::run(&app)),
+        nudged(&app, "send_mails", SEND_PAUSE, &send_nudge, || send_mails::run(&app)),
+        nudged(&app, "send_webhooks", SEND_PAUSE, &send_nudge, || send_webhooks::run(&app)),
         every(&app, "refund_cancelled", CANCELLED_PAUSE, || refund_cancelled::run(&app)),
         every(&app, "keep_allocations", KEEP_PAUSE, || keep_allocations::run(&app)),
         journal_holds::run(&app),

@@ -14,6 +14,7 @@ pub mod command;
 pub mod error;
 
 pub mod checkout;
+pub mod notice;
 pub mod organiser;
 pub mod waitlist;
 

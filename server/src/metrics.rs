@@ -75,6 +75,10 @@ pub struct Metrics {
     pub orders: Family<OrderLabels, Counter>,
     /// Payments whose outcome is not known.
     pub payments_unknown: Gauge,
+    /// Orders whose money only a person can settle.
+    pub payments_for_people: Gauge,
+    /// Places where money, seats and tickets do not agree.
+    pub books_violations: Gauge,
     /// Outbox rows waiting.
     pub outbox_waiting: Gauge,
     /// Calls that a store did not answer.
@@ -130,6 +134,8 @@ impl Metrics {
             best_calls: Counter::default(),
             orders: Family::default(),
             payments_unknown: Gauge::default(),
+            payments_for_people: Gauge::default(),
+            books_violations: Gauge::default(),
             outbox_waiting: Gauge::default(),
             store_failures: Family::default(),
         };
@@ -167,6 +173,16 @@ impl Metrics {
         r.register("journal_copies", "Journals of an event copied whole", metrics.journal_copies.clone());
         r.register("orders", "Orders by state reached", metrics.orders.clone());
         r.register("payments_unknown", "Payments whose outcome is not known", metrics.payments_unknown.clone());
+        r.register(
+            "payments_for_people",
+            "Orders whose money only a person can settle",
+            metrics.payments_for_people.clone(),
+        );
+        r.register(
+            "books_violations",
+            "Places where money, seats and tickets do not agree",
+            metrics.books_violations.clone(),
+        );
         r.register("outbox_waiting", "Outbox rows waiting", metrics.outbox_waiting.clone());
         r.register("store_failures", "Calls that a store did not answer", metrics.store_failures.clone());
         metrics

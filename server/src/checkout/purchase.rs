@@ -136,6 +136,7 @@ impl Inner {
             currency: event.currency,
             buyer_name: request.buyer.name.clone(),
             buyer_email: request.buyer.email.clone(),
+            lang: if request.buyer.lang.as_deref() == Some("de") { "de" } else { "en" }.to_owned(),
             pay_secret: ticket::draw_secret(),
             provider: self.provider_name.clone(),
             intent: None,

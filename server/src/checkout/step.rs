@@ -4,7 +4,7 @@
 
 use super::order::{OrderEvent, OrderState, SeatEffect, next, seats_after};
 use super::refund::{self, RefundAsk, RefundResult};
-use super::{Inner, ticket};
+use super::{Inner, owe, ticket};
 use crate::store::constraint::{broken, is_lost_race};
 use crate::store::order::OrderRow;
 use crate::store::outbox::Errand;
@@ -133,6 +133,7 @@ impl Inner {
         if let Some(errand) = errand(&before, &row, is_freed) {
             outbox::insert(&mut *transaction, row.event, row.id, errand, self.clock.now_ms()).await?;
         }
+        owe::after_step(&mut transaction, &before, &row, self.clock.now_ms()).await?;
         transaction.commit().await?;
         tracing::debug!(order = %id, from = before.state.as_str(), to = row.state.as_str(), "order moved");
         self.relay_nudge.notify_one();

@@ -5,6 +5,7 @@ mod door;
 pub(super) mod pdf;
 pub(super) mod seal;
 
+pub(super) use door::starts;
 pub use door::{Admission, PassOn};
 
 use crate::store::StoreError;

@@ -3,6 +3,7 @@
 
 mod door;
 mod event;
+mod hook;
 mod order;
 mod seat;
 
@@ -16,7 +17,7 @@ use axum::Router;
 use axum::body::Body;
 use axum::extract::{FromRequestParts, Request, State};
 use axum::middleware::{Next, from_fn_with_state};
-use axum::routing::{MethodRouter, get, patch, post, put};
+use axum::routing::{MethodRouter, delete, get, patch, post, put};
 use http::request::Parts;
 use http::{Response, StatusCode, header};
 use seatwire_proto::client::parse_body;
@@ -35,6 +36,12 @@ fn table() -> Vec<(Scope, &'static str, MethodRouter<Front>)> {
         (Scope::Events, "/v1/admin/events/{event}/state", put(event::set_state)),
         (Scope::Events, "/v1/admin/events/{event}/prices", put(event::set_prices)),
         (Scope::Door, "/v1/admin/events/{event}/check-in", post(door::check_in)),
+        (Scope::Read, "/v1/admin/log", get(hook::log)),
+        (Scope::Read, "/v1/admin/webhooks", get(hook::list)),
+        (Scope::Events, "/v1/admin/webhooks", post(hook::add)),
+        (Scope::Events, "/v1/admin/webhooks/{webhook}", delete(hook::remove)),
+        (Scope::Events, "/v1/admin/webhooks/{webhook}/rotate", post(hook::rotate)),
+        (Scope::Events, "/v1/admin/webhooks/{webhook}/replay", post(hook::replay)),
         (Scope::Read, "/v1/admin/payments/open", get(order::list_open)),
         (Scope::Orders, "/v1/admin/orders/{order}", get(order::read)),
         (Scope::Orders, "/v1/admin/orders/{order}/refunds", post(order::refund)),

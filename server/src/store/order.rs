@@ -46,6 +46,8 @@ pub struct OrderRow {
     pub buyer_name: String,
     /// For the provider and notices.
     pub buyer_email: String,
+    /// `en` or `de`: what the buyer is written to in.
+    pub lang: String,
     /// Opens the order's page on any device.
     pub pay_secret: String,
     /// Which provider.
@@ -90,6 +92,7 @@ struct RawOrder {
     currency: String,
     buyer_name: String,
     buyer_email: String,
+    lang: String,
     pay_secret: String,
     provider: String,
     intent_id: Option<String>,
@@ -127,6 +130,7 @@ impl TryFrom<RawOrder> for OrderRow {
             refunded_minor: raw.refunded_minor,
             buyer_name: raw.buyer_name,
             buyer_email: raw.buyer_email,
+            lang: raw.lang,
             pay_secret: raw.pay_secret,
             provider: raw.provider,
             intent: raw.intent_id,
@@ -150,7 +154,7 @@ macro_rules! select_orders {
             RawOrder,
             r#"select order_id, event_id, identity_id, hold_id, epoch, reference, command_key, state,
                lines as "lines: Json<Vec<Line>>", seats_n, total_minor, captured_minor, refunding_minor,
-               refunded_minor, currency, buyer_name, buyer_email, pay_secret, provider, intent_id, decline_reason,
+               refunded_minor, currency, buyer_name, buyer_email, lang, pay_secret, provider, intent_id, decline_reason,
                action as "action: Json<Action>", attempts_n, state_since_ms, lock_until_ms, check_at_ms, checks_n,
                unknown_since_ms, created_ms from orders "# + $end
             $(, $argument)*
@@ -174,8 +178,8 @@ pub async fn insert(executor: impl PgExecutor<'_>, order: &OrderRow) -> Result<(
     sqlx::query!(
         "insert into orders (order_id, event_id, identity_id, hold_id, epoch, reference, command_key, state, lines,
              seats_n, total_minor, captured_minor, currency, buyer_name, buyer_email, pay_secret, provider,
-             state_since_ms, lock_until_ms, check_at_ms, created_ms)
-         values ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16, $17, $18, $19, $20, $21)",
+             state_since_ms, lock_until_ms, check_at_ms, created_ms, lang)
+         values ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16, $17, $18, $19, $20, $21, $22)",
         order.id.uuid(),
         order.event.uuid(),
         order.identity.uuid(),
@@ -196,7 +200,8 @@ pub async fn insert(executor: impl PgExecutor<'_>, order: &OrderRow) -> Result<(
         order.state_since_ms.cast_signed(),
         order.lock_until_ms.cast_signed(),
         order.check_at_ms.map(u64::cast_signed),
-        order.created_ms.cast_signed()
+        order.created_ms.cast_signed(),
+        order.lang
     )
     .execute(executor)
     .await?;

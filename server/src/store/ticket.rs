@@ -170,6 +170,36 @@ pub async fn pass_on(
     }))
 }
 
+/// A ticket that was passed on, with name and address of who has it now; `None`: it was not, or no longer admits.
+///
+/// # Errors
+/// When Postgres cannot answer.
+pub async fn passed_on(
+    executor: impl PgExecutor<'_>,
+    event: EventId,
+    ticket: TicketId,
+) -> Result<Option<(Ticket, (String, String))>, StoreError> {
+    let row = sqlx::query!(
+        r#"select ticket_id, code, seat_index, area_index, holder_name as "name!", holder_email as "email!" from tickets
+           where event_id = $1 and ticket_id = $2 and state = 'valid' and holder_email is not null"#,
+        event.uuid(),
+        ticket.uuid()
+    )
+    .fetch_optional(executor)
+    .await?;
+    Ok(row.map(|row| {
+        let ticket = Ticket {
+            id: TicketId::from_uuid(row.ticket_id),
+            code: row.code,
+            seat: row.seat_index.map(|seat| SeatIndex(seat.cast_unsigned())),
+            area: row.area_index.map(|area| AreaIndex(area.cast_unsigned())),
+            state: TicketState::Valid,
+            qr: None,
+        };
+        (ticket, (row.name, row.email))
+    }))
+}
+
 /// What the door is told of a ticket.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct DoorView {

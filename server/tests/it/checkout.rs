@@ -4,6 +4,7 @@ mod admin;
 pub(crate) mod books;
 mod crash;
 mod dead_node;
+mod notice;
 mod outage;
 mod provider;
 mod refund;

@@ -2,7 +2,7 @@
 
 use super::pdf::{self, Sheet};
 use super::{CODE_LEN, letters, seal};
-use crate::checkout::{CheckoutError, CheckoutRefusal, Inner};
+use crate::checkout::{CheckoutError, CheckoutRefusal, Inner, owe};
 use crate::store::order;
 use crate::store::order::OrderRow;
 use crate::store::ticket::{self, DoorView, Holder};
@@ -78,24 +78,29 @@ impl Inner {
         let mut transaction = pool.begin().await.map_err(crate::store::StoreError::from)?;
         let code = letters(CODE_LEN);
         let passed = ticket::pass_on(&mut transaction, row.event, row.id, ask.ticket, holder, &code, now_ms).await?;
-        if passed.is_none() {
+        let Some(passed) = passed else {
             transaction.rollback().await.map_err(crate::store::StoreError::from)?;
             return Ok(Err(CheckoutRefusal::OrderNotFound));
-        }
+        };
+        owe::after_pass_on(&mut transaction, &row, ask.ticket, passed.id, now_ms).await?;
         transaction.commit().await.map_err(crate::store::StoreError::from)?;
         Ok(Ok(self.view(&row).await?))
     }
 
-    /// The order's tickets that admit, as a document to print.
-    pub(in crate::checkout) async fn print(&self, row: &OrderRow) -> Result<Option<Vec<u8>>, CheckoutError> {
-        let tickets: Vec<Ticket> = ticket::of_order(self.store.pool(), row.event, row.id, false)
-            .await?
-            .into_iter()
-            .filter(|ticket| ticket.state == TicketState::Valid)
-            .collect();
-        let Some(page) = self.catalogue.page(row.event).await?.filter(|_| !tickets.is_empty()) else { return Ok(None) };
+    /// Those of these tickets that admit, as a document to print.
+    pub(in crate::checkout) async fn print(
+        &self,
+        row: &OrderRow,
+        holder: &str,
+        tickets: Vec<Ticket>,
+    ) -> Result<Option<Vec<u8>>, CheckoutError> {
+        let tickets: Vec<Ticket> = tickets.into_iter().filter(|ticket| ticket.state == TicketState::Valid).collect();
+        if tickets.is_empty() {
+            return Ok(None);
+        }
+        let Some(page) = self.catalogue.page(row.event).await? else { return Ok(None) };
         let stored = self.catalogue.layout(&page.facts.layout).await?;
-        let (event, reference, buyer) = (page.body.clone(), row.reference.clone(), row.buyer_name.clone());
+        let (event, reference, buyer) = (page.body.clone(), row.reference.clone(), holder.to_owned());
         let sealed: Vec<(Ticket, String)> = tickets
             .into_iter()
             .map(|ticket| {

@@ -1,0 +1,134 @@
+//! Mails owed to people, written with their cause. A node takes due ones for a while; what it does not send meanwhile is
+//! taken again.
+
+use super::StoreError;
+use seatwire_proto::id::{EventId, OrderId, TicketId};
+use sqlx::PgExecutor;
+
+/// What a mail is about.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum MailKind {
+    /// Tickets are here.
+    OrderPaid,
+    /// It will not be paid; nothing was charged.
+    OrderCancelled,
+    /// Money went back.
+    OrderRefunded,
+    /// Somebody passes a ticket on.
+    TicketPassedOn,
+}
+
+impl MailKind {
+    const fn as_str(self) -> &'static str {
+        match self {
+            Self::OrderPaid => "order_paid",
+            Self::OrderCancelled => "order_cancelled",
+            Self::OrderRefunded => "order_refunded",
+            Self::TicketPassedOn => "ticket_passed_on",
+        }
+    }
+}
+
+/// A mail to be sent.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct MailRow {
+    /// Its number.
+    pub id: i64,
+    /// What about.
+    pub kind: MailKind,
+    /// Which order.
+    pub order: OrderId,
+    /// The ticket that was passed on.
+    pub ticket: Option<TicketId>,
+    /// Tries so far, this one included.
+    pub tries_n: u32,
+}
+
+/// Owes a mail.
+///
+/// # Errors
+/// When Postgres cannot answer.
+pub async fn insert(
+    executor: impl PgExecutor<'_>,
+    kind: MailKind,
+    event: EventId,
+    order: OrderId,
+    ticket: Option<TicketId>,
+    now_ms: u64,
+) -> Result<(), StoreError> {
+    sqlx::query!(
+        "insert into mails (kind, event_id, order_id, ticket_id, due_ms, created_ms) values ($1, $2, $3, $4, $5, $5)",
+        kind.as_str(),
+        event.uuid(),
+        order.uuid(),
+        ticket.map(TicketId::uuid),
+        now_ms.cast_signed()
+    )
+    .execute(executor)
+    .await?;
+    Ok(())
+}
+
+/// Takes due mails until `until_ms`, oldest first; at most `limit`. Those tried `max_tries` times are left to a person.
+///
+/// # Errors
+/// When Postgres cannot answer.
+pub async fn take(
+    executor: impl PgExecutor<'_>,
+    now_ms: u64,
+    until_ms: u64,
+    max_tries: u32,
+    limit: u32,
+) -> Result<Vec<MailRow>, StoreError> {
+    let rows = sqlx::query!(
+        "update mails set due_ms = $2, tries_n = tries_n + 1 where mail_id in (
+             select mail_id from mails where sent_ms is null and due_ms <= $1 and tries_n < $3
+             order by due_ms limit $4 for update skip locked)
+         returning mail_id, kind, order_id, ticket_id, tries_n",
+        now_ms.cast_signed(),
+        until_ms.cast_signed(),
+        max_tries.cast_signed(),
+        i64::from(limit)
+    )
+    .fetch_all(executor)
+    .await?;
+    rows.into_iter()
+        .map(|row| {
+            Ok(MailRow {
+                id: row.mail_id,
+                kind: match row.kind.as_str() {
+                    "order_paid" => MailKind::OrderPaid,
+                    "order_cancelled" => MailKind::OrderCancelled,
+                    "order_refunded" => MailKind::OrderRefunded,
+                    "ticket_passed_on" => MailKind::TicketPassedOn,
+                    other => return Err(StoreError::Malformed(format!("mail kind {other}"))),
+                },
+                order: OrderId::from_uuid(row.order_id),
+                ticket: row.ticket_id.map(TicketId::from_uuid),
+                tries_n: row.tries_n.cast_unsigned(),
+            })
+        })
+        .collect()
+}
+
+/// Sent.
+///
+/// # Errors
+/// When Postgres cannot answer.
+pub async fn set_sent(executor: impl PgExecutor<'_>, id: i64, now_ms: u64) -> Result<(), StoreError> {
+    sqlx::query!("update mails set sent_ms = $2, failure = null where mail_id = $1", id, now_ms.cast_signed())
+        .execute(executor)
+        .await?;
+    Ok(())
+}
+
+/// Not sent; again at `due_ms`.
+///
+/// # Errors
+/// When Postgres cannot answer.
+pub async fn put_off(executor: impl PgExecutor<'_>, id: i64, failure: &str, due_ms: u64) -> Result<(), StoreError> {
+    sqlx::query!("update mails set due_ms = $3, failure = $2 where mail_id = $1", id, failure, due_ms.cast_signed())
+        .execute(executor)
+        .await?;
+    Ok(())
+}

@@ -1,0 +1,293 @@
+//! Where organisers want to be told, and what is on its way there: rows of the log become deliveries, each sent until it is
+//! taken or its time is over.
+
+use super::StoreError;
+use super::event_log::LogCursor;
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+use sqlx::types::{Json, Uuid};
+use sqlx::{PgExecutor, PgPool};
+
+/// A secret that signs, and until when.
+#[derive(Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct EndpointSecret {
+    /// `whsec_` and base64.
+    pub secret: String,
+    /// The newest has no end.
+    pub until_ms: Option<u64>,
+}
+
+impl std::fmt::Debug for EndpointSecret {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("EndpointSecret").field("until_ms", &self.until_ms).finish_non_exhaustive()
+    }
+}
+
+/// An endpoint.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct EndpointRow {
+    /// Its id.
+    pub id: Uuid,
+    /// Where.
+    pub url: String,
+    /// What signs, newest first.
+    pub secrets: Vec<EndpointSecret>,
+    /// When it was made.
+    pub created_ms: u64,
+    /// Since when nothing is sent, and why.
+    pub disabled: Option<(u64, String)>,
+}
+
+/// Something on its way.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Delivery {
+    /// To which endpoint.
+    pub endpoint: Uuid,
+    /// Which row of the log; its name for the receiver.
+    pub log_id: i64,
+    /// Tries so far, this one included.
+    pub tries_n: u32,
+    /// Where.
+    pub url: String,
+    /// What signs.
+    pub secrets: Vec<EndpointSecret>,
+    /// What happened.
+    pub kind: String,
+    /// The facts.
+    pub body: Value,
+    /// When it happened.
+    pub created_ms: u64,
+}
+
+/// Makes an endpoint that is told from now on.
+///
+/// # Errors
+/// When Postgres cannot answer.
+pub async fn insert(
+    executor: impl PgExecutor<'_>,
+    id: Uuid,
+    url: &str,
+    secrets: &[EndpointSecret],
+    now_ms: u64,
+) -> Result<(), StoreError> {
+    sqlx::query!(
+        "insert into webhook_endpoints (endpoint_id, url, secrets, created_ms, cursor_xid, cursor_id)
+         values ($1, $2, $3, $4, pg_current_xact_id(), 0)",
+        id,
+        url,
+        Json(secrets) as _,
+        now_ms.cast_signed()
+    )
+    .execute(executor)
+    .await?;
+    Ok(())
+}
+
+/// Every endpoint, oldest first.
+///
+/// # Errors
+/// When Postgres cannot answer.
+pub async fn list(executor: impl PgExecutor<'_>) -> Result<Vec<EndpointRow>, StoreError> {
+    let rows = sqlx::query!(
+        r#"select endpoint_id, url, secrets as "secrets: Json<Vec<EndpointSecret>>", created_ms, disabled_ms,
+             disabled_reason from webhook_endpoints order by created_ms, endpoint_id"#
+    )
+    .fetch_all(executor)
+    .await?;
+    Ok(rows
+        .into_iter()
+        .map(|row| EndpointRow {
+            id: row.endpoint_id,
+            url: row.url,
+            secrets: row.secrets.0,
+            created_ms: row.created_ms.cast_unsigned(),
+            disabled: row.disabled_ms.map(|ms| (ms.cast_unsigned(), row.disabled_reason.unwrap_or_default())),
+        })
+        .collect())
+}
+
+/// Sets the secrets; also what was disabled is sent again. False: there is none of this id.
+///
+/// # Errors
+/// When Postgres cannot answer.
+pub async fn set_secrets(
+    executor: impl PgExecutor<'_>,
+    id: Uuid,
+    secrets: &[EndpointSecret],
+) -> Result<bool, StoreError> {
+    let done = sqlx::query!(
+        "update webhook_endpoints set secrets = $2, disabled_ms = null, disabled_reason = null where endpoint_id = $1",
+        id,
+        Json(secrets) as _
+    )
+    .execute(executor)
+    .await?;
+    Ok(done.rows_affected() == 1)
+}
+
+/// Sends nothing there any more.
+///
+/// # Errors
+/// When Postgres cannot answer.
+pub async fn disable(executor: impl PgExecutor<'_>, id: Uuid, reason: &str, now_ms: u64) -> Result<(), StoreError> {
+    sqlx::query!(
+        "update webhook_endpoints set disabled_ms = $2, disabled_reason = $3 where endpoint_id = $1",
+        id,
+        now_ms.cast_signed(),
+        reason
+    )
+    .execute(executor)
+    .await?;
+    Ok(())
+}
+
+/// Forgets an endpoint. False: there is none of this id.
+///
+/// # Errors
+/// When Postgres cannot answer.
+pub async fn delete(executor: impl PgExecutor<'_>, id: Uuid) -> Result<bool, StoreError> {
+    let done = sqlx::query!("delete from webhook_endpoints where endpoint_id = $1", id).execute(executor).await?;
+    Ok(done.rows_affected() == 1)
+}
+
+/// Sends what stands behind a cursor of the log once more, whether it was taken or not; how many.
+///
+/// # Errors
+/// When Postgres cannot answer.
+pub async fn replay(executor: impl PgExecutor<'_>, id: Uuid, after: LogCursor, now_ms: u64) -> Result<u64, StoreError> {
+    let done = sqlx::query!(
+        "insert into webhook_deliveries as d (endpoint_id, log_id, due_ms)
+         select e.endpoint_id, l.log_id, $2 from webhook_endpoints e, event_log l
+         where e.endpoint_id = $1 and (l.xid, l.log_id) > ($3::text::xid8, $4)
+             and (l.xid, l.log_id) <= (e.cursor_xid, e.cursor_id)
+         on conflict (endpoint_id, log_id) do update set due_ms = excluded.due_ms, sent_ms = null, tries_n = 0",
+        id,
+        now_ms.cast_signed(),
+        after.xid.to_string(),
+        after.id
+    )
+    .execute(executor)
+    .await?;
+    Ok(done.rows_affected())
+}
+
+/// Puts new rows of the log on their way to every endpoint; at most `limit` for each.
+///
+/// # Errors
+/// When Postgres cannot answer.
+pub async fn fan_out(pool: &PgPool, now_ms: u64, limit: u32) -> Result<u64, StoreError> {
+    let mut transaction = pool.begin().await?;
+    let endpoints = sqlx::query_scalar!(
+        "select endpoint_id from webhook_endpoints where disabled_ms is null for update skip locked"
+    )
+    .fetch_all(&mut *transaction)
+    .await?;
+    let mut n = 0;
+    for id in endpoints {
+        let done = sqlx::query!(
+            "with fresh as (
+                 select l.xid, l.log_id from event_log l, webhook_endpoints e
+                 where e.endpoint_id = $1 and (l.xid, l.log_id) > (e.cursor_xid, e.cursor_id)
+                     and l.xid < pg_snapshot_xmin(pg_current_snapshot())
+                 order by l.xid, l.log_id limit $3),
+             moved as (
+                 update webhook_endpoints e set (cursor_xid, cursor_id) = (f.xid, f.log_id)
+                 from (select xid, log_id from fresh order by xid desc, log_id desc limit 1) f
+                 where e.endpoint_id = $1)
+             insert into webhook_deliveries (endpoint_id, log_id, due_ms) select $1, log_id, $2 from fresh
+             on conflict do nothing",
+            id,
+            now_ms.cast_signed(),
+            i64::from(limit)
+        )
+        .execute(&mut *transaction)
+        .await?;
+        n += done.rows_affected();
+    }
+    transaction.commit().await?;
+    Ok(n)
+}
+
+/// Takes due deliveries until `until_ms`, oldest first; at most `limit`. Those tried `max_tries` times are over.
+///
+/// # Errors
+/// When Postgres cannot answer.
+pub async fn take(
+    executor: impl PgExecutor<'_>,
+    now_ms: u64,
+    until_ms: u64,
+    max_tries: u32,
+    limit: u32,
+) -> Result<Vec<Delivery>, StoreError> {
+    let rows = sqlx::query!(
+        r#"with due as (
+               select d.endpoint_id, d.log_id from webhook_deliveries d join webhook_endpoints e using (endpoint_id)
+               where d.sent_ms is null and d.due_ms <= $1 and d.tries_n < $3 and e.disabled_ms is null
+               order by d.due_ms, d.log_id limit $4 for update of d skip locked)
+           update webhook_deliveries d set due_ms = $2, tries_n = tries_n + 1
+           from due, webhook_endpoints e, event_log l
+           where d.endpoint_id = due.endpoint_id and d.log_id = due.log_id and e.endpoint_id = d.endpoint_id
+               and l.log_id = d.log_id
+           returning d.endpoint_id, d.log_id, d.tries_n, e.url, e.secrets as "secrets: Json<Vec<EndpointSecret>>",
+               l.kind, l.body as "body: Json<Value>", l.created_ms"#,
+        now_ms.cast_signed(),
+        until_ms.cast_signed(),
+        max_tries.cast_signed(),
+        i64::from(limit)
+    )
+    .fetch_all(executor)
+    .await?;
+    let mut due: Vec<Delivery> = rows
+        .into_iter()
+        .map(|row| Delivery {
+            endpoint: row.endpoint_id,
+            log_id: row.log_id,
+            tries_n: row.tries_n.cast_unsigned(),
+            url: row.url,
+            secrets: row.secrets.0,
+            kind: row.kind,
+            body: row.body.0,
+            created_ms: row.created_ms.cast_unsigned(),
+        })
+        .collect();
+    due.sort_by_key(|delivery| delivery.log_id);
+    Ok(due)
+}
+
+/// Taken by the receiver.
+///
+/// # Errors
+/// When Postgres cannot answer.
+pub async fn set_sent(executor: impl PgExecutor<'_>, delivery: &Delivery, now_ms: u64) -> Result<(), StoreError> {
+    sqlx::query!(
+        "update webhook_deliveries set sent_ms = $3, failure = null where endpoint_id = $1 and log_id = $2",
+        delivery.endpoint,
+        delivery.log_id,
+        now_ms.cast_signed()
+    )
+    .execute(executor)
+    .await?;
+    Ok(())
+}
+
+/// Not taken; again at `due_ms`.
+///
+/// # Errors
+/// When Postgres cannot answer.
+pub async fn put_off(
+    executor: impl PgExecutor<'_>,
+    delivery: &Delivery,
+    failure: &str,
+    due_ms: u64,
+) -> Result<(), StoreError> {
+    sqlx::query!(
+        "update webhook_deliveries set due_ms = $4, failure = $3 where endpoint_id = $1 and log_id = $2",
+        delivery.endpoint,
+        delivery.log_id,
+        failure,
+        due_ms.cast_signed()
+    )
+    .execute(executor)
+    .await?;
+    Ok(())
+}

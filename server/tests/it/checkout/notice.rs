@@ -1,0 +1,193 @@
+//! What others are told: mails in the buyer's language, signed webhooks, a log that is read without holes.
+
+use super::admin::{bought, refund};
+use super::dead_node::Scene;
+use crate::support::admin::Admin;
+use crate::support::client::Client;
+use crate::support::eventually;
+use crate::support::stage::Draft;
+use axum::Router;
+use axum::extract::State;
+use axum::routing::post;
+use base64::Engine;
+use base64::engine::general_purpose::STANDARD;
+use hmac::{Hmac, KeyInit, Mac};
+use http::{HeaderMap, StatusCode};
+use parking_lot::Mutex;
+use seatwire::organiser::Scope;
+use serde_json::{Value, json};
+use std::sync::Arc;
+
+#[derive(Default)]
+struct Receiver {
+    told: Mutex<Vec<(HeaderMap, String)>>,
+    answer: Mutex<u16>,
+}
+
+impl Receiver {
+    async fn start() -> (Arc<Self>, String) {
+        let receiver = Arc::new(Self { answer: Mutex::new(200), ..Self::default() });
+        let take = |State(receiver): State<Arc<Self>>, headers: HeaderMap, body: String| async move {
+            receiver.told.lock().push((headers, body));
+            let status = StatusCode::from_u16(*receiver.answer.lock()).expect("a status");
+            (status, [("location", "http://127.0.0.1:1/elsewhere")])
+        };
+        let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.expect("a port");
+        let url = format!("http://{}/hook", listener.local_addr().expect("bound"));
+        let router = Router::new().route("/hook", post(take)).with_state(receiver.clone());
+        tokio::spawn(async move { axum::serve(listener, router).await });
+        (receiver, url)
+    }
+
+    fn count(&self) -> usize {
+        self.told.lock().len()
+    }
+}
+
+/// As the specification says, written a second time.
+fn signed(secret: &str, headers: &HeaderMap, body: &str) -> bool {
+    let text = |name: &str| headers[name].to_str().expect("text").to_owned();
+    let key = STANDARD.decode(secret.strip_prefix("whsec_").expect("the prefix")).expect("base64");
+    let mut mac = Hmac::<sha2::Sha256>::new_from_slice(&key).expect("any length");
+    mac.update(format!("{}.{}.{body}", text("webhook-id"), text("webhook-timestamp")).as_bytes());
+    let wanted = format!("v1,{}", STANDARD.encode(mac.finalize().into_bytes()));
+    text("webhook-signature").split(' ').any(|signature| signature == wanted)
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn webhooks_are_signed_repeated_rotated_and_replayed() {
+    let scene = Scene::new(&Draft::default()).await;
+    let node = scene.node(&[("SEATWIRE_WEBHOOKS_PRIVATE", "true")]).await;
+    let admin = Admin::new(&scene.stage, &node, &Scope::ALL).await;
+    let (receiver, url) = Receiver::start().await;
+    let hook = admin.done("POST", "/v1/admin/webhooks", json!({"url": url})).await;
+    let (id, secret) = (hook["id"].as_str().expect("an id"), hook["secret"].as_str().expect("a secret"));
+    // A redirect and a failure are no delivery.
+    *receiver.answer.lock() = 302;
+    let (_, order) = bought(&node, &scene.event, &[1], "pm_card_visa").await;
+    eventually("a first try", || async { (receiver.count() == 1).then_some(()) }).await;
+    *receiver.answer.lock() = 200;
+    eventually("the next try", || async { (receiver.count() == 2).then_some(()) }).await;
+    {
+        let told = receiver.told.lock();
+        let (headers, body) = &told[1];
+        assert!(signed(secret, headers, body));
+        assert_eq!(told[0].0["webhook-id"], headers["webhook-id"], "one name for one message");
+        let body: Value = serde_json::from_str(body).expect("JSON");
+        assert_eq!((&body["type"], &body["data"]["order"]), (&json!("order.paid"), &order["id"]));
+        assert!(body["timestamp"].as_str().is_some_and(|text| text.ends_with('Z')));
+        assert!(!told[1].1.contains(order["tickets"][0]["code"].as_str().expect("a code")), "no secrets");
+    }
+    let rotated = admin.done("POST", &format!("/v1/admin/webhooks/{id}/rotate"), json!({})).await;
+    refund(&admin, &order, "r", json!({"amount_minor": 100, "reason": "x"})).await;
+    eventually("the refund to be told", || async { (receiver.count() == 3).then_some(()) }).await;
+    {
+        let told = receiver.told.lock();
+        for secret in [secret, rotated["secret"].as_str().expect("a secret")] {
+            assert!(signed(secret, &told[2].0, &told[2].1), "old and new sign for a while");
+        }
+        assert!(told[2].1.contains("order.partially_refunded"));
+    }
+    let again = admin.done("POST", &format!("/v1/admin/webhooks/{id}/replay"), json!({})).await;
+    assert_eq!(again["queued"], 2);
+    eventually("both once more", || async { (receiver.count() == 5).then_some(()) }).await;
+    *receiver.answer.lock() = 410;
+    admin.done("POST", &format!("/v1/admin/webhooks/{id}/replay"), json!({})).await;
+    eventually("it to be disabled", || async {
+        let list = admin.done("GET", "/v1/admin/webhooks", Value::Null).await;
+        list["items"][0]["disabled_ms"].is_u64().then_some(())
+    })
+    .await;
+    admin.done("DELETE", &format!("/v1/admin/webhooks/{id}"), Value::Null).await;
+    assert_eq!(admin.call("DELETE", &format!("/v1/admin/webhooks/{id}"), Value::Null).await.0, 404);
+
+    // The log is read from a cursor, in order and to its end.
+    let mut seen = Vec::new();
+    let mut path = "/v1/admin/log?limit=1".to_owned();
+    loop {
+        let page = admin.done("GET", &path, Value::Null).await;
+        let items = page["items"].as_array().expect("a list");
+        if items.is_empty() {
+            break;
+        }
+        seen.extend(items.iter().map(|item| item["type"].as_str().expect("a type").to_owned()));
+        path = format!("/v1/admin/log?limit=1&cursor={}", page["next_cursor"].as_str().expect("a cursor"));
+    }
+    assert_eq!(seen, ["order.paid", "order.partially_refunded"]);
+    assert_eq!(admin.call("GET", "/v1/admin/log?cursor=x", Value::Null).await.0, 400);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_webhook_never_leads_into_our_own_network() {
+    let scene = Scene::new(&Draft::default()).await;
+    let node = scene.node(&[]).await;
+    let admin = Admin::new(&scene.stage, &node, &[Scope::Events]).await;
+    for url in [
+        "http://example.org/",
+        "https://127.0.0.1/",
+        "https://10.0.0.1/x",
+        "https://[::1]/",
+        "https://169.254.169.254/latest/meta-data",
+        "ftp://example.org/",
+        "nonsense",
+        "",
+    ] {
+        let (status, body) = admin.call("POST", "/v1/admin/webhooks", json!({"url": url})).await;
+        assert_eq!((status, &body["error"]["code"]), (400, &json!("bad_field")), "{url}: {body}");
+    }
+    admin.done("POST", "/v1/admin/webhooks", json!({"url": "https://example.org/hook"})).await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn buyers_are_written_to_in_their_language_with_their_tickets() {
+    let scene = Scene::new(&Draft::default()).await;
+    let data = tempfile_folder();
+    let node = scene.node(&[("SEATWIRE_DATA", data.to_str().expect("text"))]).await;
+    let mails = async |n: usize, words: &str| {
+        eventually(&format!("a mail with {words}"), || async {
+            let folder = std::fs::read_dir(data.join("mail")).ok()?;
+            let mut texts: Vec<(String, String)> = folder
+                .flatten()
+                .filter(|entry| entry.path().extension().is_some_and(|ext| ext == "eml"))
+                .filter_map(|entry| {
+                    // Lines that are only broken for the way are whole again.
+                    let text = std::fs::read_to_string(entry.path()).ok()?.replace("=\r\n", "");
+                    Some((entry.file_name().into_string().ok()?, text))
+                })
+                .collect();
+            texts.sort();
+            (texts.len() == n && texts[n - 1].1.contains(words)).then(|| texts[n - 1].1.clone())
+        })
+        .await
+    };
+    let (_, order) = bought(&node, &scene.event, &[1], "pm_card_visa").await;
+    let mail = mails(1, "Your tickets").await;
+    assert!(mail.contains("To: Ada <ada@example.org>") || mail.contains("To: \"Ada\" <ada@example.org>"), "{mail}");
+    assert!(mail.contains("application/pdf") && mail.contains(order["reference"].as_str().expect("text")));
+
+    let (mut buyer, guest) = Client::guest(&node.url).await;
+    let reply = buyer.call("hold", json!({"key": "h", "event": scene.event, "seats": [2]})).await;
+    let mut fields = super::checkout_of(&reply["hold"], "pm_card_visa");
+    fields["key"] = "c".into();
+    fields["buyer"]["lang"] = "de".into();
+    let german = buyer.call("checkout", fields).await["order"].clone();
+    let mail = mails(2, "Ihre Tickets").await;
+    assert!(mail.contains("Guten Tag Ada"), "{mail}");
+
+    let ticket = german["tickets"][0]["id"].as_str().expect("an id");
+    let path = format!("/v1/orders/{}/tickets/{ticket}/transfer", german["id"].as_str().expect("an id"));
+    let to = json!({"to": {"name": "Bob", "email": "bob@example.org"}});
+    assert_eq!(guest.post(&path, "t", to).await.0, 200);
+    let mail = mails(3, "bob@example.org").await;
+    assert!(mail.contains("Ein Ticket") && mail.contains("application/pdf"), "{mail}");
+
+    let admin = Admin::new(&scene.stage, &node, &[Scope::Orders]).await;
+    refund(&admin, &order, "r", json!({"all": true, "reason": "x"})).await;
+    let mail = mails(4, "Refund of your order").await;
+    assert!(mail.contains("47.50 EUR"), "{mail}");
+    let _ = std::fs::remove_dir_all(&data);
+}
+
+fn tempfile_folder() -> std::path::PathBuf {
+    std::path::PathBuf::from(format!("/tmp/seatwire-it-{}-mail{}", std::process::id(), super::key()))
+}
