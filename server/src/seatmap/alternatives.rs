@@ -1,8 +1,13 @@
 //! Blocks of the same size near seats that just went: what a refused buyer is offered instead. Read from the map in
-//! memory, so a refusal costs no store anything; the next hold decides whether they are still there.
+//! memory, so a refusal costs no store anything; the next hold decides whether they are still there. Only blocks that the
+//! event's rules let a buyer pick.
 
+use super::candidates::{Eyes, Wish};
 use crate::catalogue::{EventFacts, SeatShape};
+use roaring::RoaringBitmap;
+use seatwire_proto::client::Together;
 use seatwire_proto::seat::{SeatIndex, SeatState};
+use seatwire_proto::server::SalesMode;
 
 /// Most blocks offered; a phone shows three without scrolling.
 const MAX_BLOCKS: usize = 3;
@@ -29,14 +34,28 @@ pub fn alternatives(
             && event.seat_tiers.get(at) == Some(&tier)
             && !shape.special.contains(seat)
     };
+    let wish = Wish {
+        quantity: size,
+        together: Together::Required,
+        tiers: (0..event.price_tiers.len()).map(|at| at == usize::from(tier)).collect(),
+        sections: None,
+        accessible: 0,
+        unlocked: RoaringBitmap::new(),
+    };
+    let eyes = Eyes { event, shape, states, wish: &wish, is_in_flight: &|_| false, takes_special: false };
+    let sells_by_index = |first: u32| {
+        let section = event.section_of(SeatIndex(first));
+        section.is_none_or(|(_, section)| section.sales_mode != SalesMode::BestAvailable)
+    };
     let nearby = run.saturating_sub(RUNS_EACH_WAY)..(run + RUNS_EACH_WAY + 1).min(shape.runs.len());
     let mut blocks: Vec<(i64, u32)> = Vec::new();
-    for run in &shape.runs[nearby] {
+    for run in shape.runs[nearby].iter().filter(|run| sells_by_index(run.first)) {
         let mut free = 0;
         for seat in run.seats() {
             free = if is_free(seat) { free + 1 } else { 0 };
-            if free >= size {
-                let begin = seat + 1 - size;
+            let begin = (seat + 1).saturating_sub(size);
+            // What the next hold would be refused for is no help.
+            if free >= size && eyes.leaves_one(*run, &(begin..seat + 1)).is_some() {
                 let [x, y] = self::center(shape, begin..=seat);
                 blocks.push(((x - center[0]).pow(2) + (y - center[1]).pow(2), begin));
             }

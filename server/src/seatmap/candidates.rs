@@ -134,7 +134,7 @@ impl Eyes<'_> {
     }
 
     /// Whether the block leaves a single seat; `None` when it must not.
-    fn leaves_one(&self, run: Run, seats: &Range<u32>) -> Option<bool> {
+    pub(super) fn leaves_one(&self, run: Run, seats: &Range<u32>) -> Option<bool> {
         let mut leaves_one = false;
         for left in self.orphans(run, seats) {
             if !self.may_leave(run, left, |seat| seats.contains(&seat)) {
@@ -222,7 +222,8 @@ impl Eyes<'_> {
                 free += len;
                 most_together = most_together.max(len);
                 let from_left = (gap.start..).step_by(size as usize).take((len / size) as usize);
-                let from_right = (0..len / size).map(|n| gap.end - (n + 1) * size).filter(|_| len % size != 0);
+                let from_right =
+                    (0..len / size).map(|n| gap.end - (n + 1) * size).filter(|_| !len.is_multiple_of(size));
                 for first in from_left.chain(from_right) {
                     let seats = first..first + size;
                     let Some(leaves_one) = self.leaves_one(run, &seats) else { continue };

@@ -184,7 +184,7 @@ fn price_sections_and_unlocked_seats_decide_what_fits() {
     let cheap = Wish { tiers: vec![false, true], ..wish(2) };
     assert_eq!(first(&look(&cheap)), [6, 7]);
     assert_eq!((look(&cheap).free, look(&cheap).most_together), (2, 2));
-    assert_eq!(first(&look(&Wish { sections: Some(vec![4..8]), ..wish(2) })), [6, 7]);
+    assert_eq!(first(&look(&Wish { sections: Some(std::iter::once(4..8).collect()), ..wish(2) })), [6, 7]);
     let unlocked = Wish { unlocked: [4, 5].into_iter().collect(), quantity: 4, ..cheap };
     assert_eq!(first(&look(&unlocked)), [4, 5, 6, 7]);
     let nothing = look(&Wish { tiers: vec![false, false], ..wish(2) });
@@ -296,4 +296,27 @@ fn a_scan_gets_every_seat_that_would_do_in_parts_of_bounded_size() {
     };
     let parts: Vec<_> = stretches(&eyes).into_iter().map(|part| part.stretches).collect();
     assert_eq!(parts, [vec![(0, 9_000)], vec![(9_000, 9_000), (18_000, 2), (18_003, 3)]]);
+}
+
+#[test]
+fn alternatives_are_blocks_that_the_rules_let_a_buyer_pick() {
+    let shape = shape(&[12, 8], &[], &[]);
+    let mut facts = event(vec![0; 20], OrphanRule::Strict);
+    let map = states("ssss...s.s.s ....ssss");
+    let offered = |facts: &EventFacts| {
+        let mut blocks = crate::seatmap::alternatives(facts, &shape, &map, &[SeatIndex(2), SeatIndex(3)]);
+        blocks.sort();
+        blocks
+    };
+    // Of three seats a pair leaves one alone, and so it does in the middle of four.
+    assert_eq!(offered(&facts), [[12, 13], [14, 15]]);
+    facts.rules.orphans = OrphanRule::Off;
+    assert!(offered(&facts).iter().any(|block| block[0] < 12));
+    facts.sections = vec![crate::catalogue::SectionFacts {
+        name: "S".into(),
+        first: SeatIndex(0),
+        end: SeatIndex(20),
+        sales_mode: seatwire_proto::server::SalesMode::BestAvailable,
+    }];
+    assert!(offered(&facts).is_empty());
 }

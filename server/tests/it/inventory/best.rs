@@ -201,10 +201,12 @@ fn beside(seats: &[u32]) -> SeatRules {
     SeatRules { orphans, ..SeatRules::default() }
 }
 
+/// Taken before, choice, what lenient forbids, what strict forbids.
+type Case = (&'static [u32], &'static [u32], &'static [u32], &'static [u32]);
+
 #[tokio::test]
 async fn a_single_seat_is_left_only_where_the_rule_allows_it() {
-    // Taken before, choice, what lenient says, what strict says.
-    let cases: &[(&[u32], &[u32], &[u32], &[u32])] = &[
+    let cases: &[Case] = &[
         (&[], &[0, 1], &[], &[]),
         (&[], &[1, 2], &[0], &[0]),
         (&[], &[0, 2], &[1], &[1]),
