@@ -52,7 +52,8 @@ pub struct Config {
     /// A replica of it for reads of the catalogue (what is on sale, plans, lists), which may be behind by moments; while it
     /// does not answer the primary is asked. `DATABASE_READ_URL`, default none.
     pub database_read_url: Option<Secret>,
-    /// Redis; absent = embedded. `REDIS_URL`.
+    /// Redis; absent = embedded. `redis://host:port`, `redis+unix:///path`, or any members of a Redis Cluster of version 7 or
+    /// later as `redis-cluster://host:port,host:port`. `REDIS_URL`.
     pub redis_url: Option<Secret>,
     /// The ledger's connections.
     pub store: StoreConfig,

@@ -16,6 +16,7 @@ mod journal;
 pub mod key;
 mod life;
 mod map;
+mod master;
 mod offer;
 mod organise;
 mod rebuild;
@@ -33,11 +34,11 @@ pub use best::{BestTry, Block, Looked, MAX_BLOCKS, MAX_SCANNED, Nothing, Stretch
 pub use feed_message::FeedMessage;
 pub use journal::{Changes, Copied, CopyCursor, StreamPosition};
 use life::Lives;
+use master::Scripts;
 pub use offer::{Kept, NewOffer, OfferOutcome};
 pub use organise::Stock;
 use parking_lot::Mutex;
 pub use rule::{OrphanCheck, SeatRules, orphan_checks};
-use script::Scripts;
 use seatwire_proto::client::{AreaQuantity, IdempotencyKey, Position};
 use seatwire_proto::id::{EventId, HoldId, IdentityId, OrderId};
 use seatwire_proto::seat::{AreaIndex, SeatIndex, SeatState};
@@ -318,7 +319,8 @@ const MAX_OPENINGS: usize = 4;
 pub struct Inventory(Arc<Inner>);
 
 impl Inventory {
-    /// Connects to Redis (`redis://host:port` or `redis+unix:///path`) and loads the scripts.
+    /// Connects to Redis (`redis://host:port`, `redis+unix:///path`, or a cluster at `redis-cluster://host:port,host:port`)
+    /// and loads the scripts.
     ///
     /// # Errors
     /// `Unavailable` when Redis does not answer.
@@ -701,12 +703,12 @@ impl Inventory {
     }
 
     /// Looks whether the Redis that answers is still the one we know. Another one: every event is looked at anew before
-    /// the next command.
+    /// the next command. In a cluster each master counts for its own events.
     ///
     /// # Errors
-    /// When Redis does not answer.
+    /// When Redis does not answer; of a cluster, when no master does.
     pub async fn check_redis(&self) -> Result<(), InventoryError> {
-        self.0.scripts.check().await.map(drop)
+        self.0.scripts.check().await
     }
 
     /// Redis' clock in epoch milliseconds, as far as this node knows it: the clock of `expires_ms`.

@@ -28,6 +28,7 @@ pub mod clock;
 pub mod config;
 pub mod embedded;
 pub mod identity;
+mod masters;
 pub mod metrics;
 pub mod outbound;
 pub mod paysim;

@@ -1,7 +1,9 @@
 //! What a session is told besides answers: pushes to one identity wherever its sockets are, to everyone who looks at an
 //! event, to all. Rooms above publish; sessions register as recipients. Between nodes pushes travel as text on Redis
-//! channels, one an identity and one an event; they are hints: what matters is read again at the next `hello`.
+//! channels, one an identity and one an event, in a cluster sharded ones on the master of their name; they are hints: what
+//! matters is read again at the next `hello`.
 
+use crate::masters::{Connector, Masters};
 use crate::metrics::{Metrics, StoreLabels, StoreName};
 use crate::subscriber::{Heard, Hearing, Subscriber, SubscriberError};
 use bytes::Bytes;
@@ -50,9 +52,48 @@ struct Inner {
 }
 
 struct Remote {
-    publisher: Client,
+    publishers: Masters<PublisherConnector>,
     subscriber: Subscriber,
     metrics: Arc<Metrics>,
+}
+
+impl Remote {
+    async fn publish(&self, channel: &str, text: &str) -> Result<(), Error> {
+        let Some(client) = self.publishers.of(channel) else {
+            return Err(Error::new(ErrorKind::Cluster, "no master serves the channel"));
+        };
+        if self.publishers.is_cluster() {
+            client.spublish::<(), _, _>(channel, text).await
+        } else {
+            client.publish::<(), _, _>(channel, text).await
+        }
+    }
+}
+
+#[derive(Debug)]
+struct PublisherConnector;
+
+impl Connector for PublisherConnector {
+    type Link = Client;
+
+    async fn connect(&self, config: Config) -> Result<Client, Error> {
+        let publisher = Builder::from_config(config)
+            .with_performance_config(|performance| performance.default_command_timeout = COMMAND_TIMEOUT)
+            .with_connection_config(|connection| {
+                connection.max_command_attempts = 1;
+                connection.max_command_buffer_len = MAX_IN_FLIGHT;
+            })
+            .set_policy(ReconnectPolicy::new_exponential(0, 20, 500, 2))
+            .build()?;
+        publisher.init().await?;
+        Ok(publisher)
+    }
+
+    async fn close(link: &Client) {
+        if let Err(error) = link.quit().await {
+            tracing::debug!(%error, "a master's connection could not be closed");
+        }
+    }
 }
 
 /// All sessions of the node; the door registers itself.
@@ -68,16 +109,8 @@ impl Sender {
     /// When Redis cannot be reached.
     pub async fn connect(redis_url: &str, metrics: Arc<Metrics>) -> Result<Self, SubscriberError> {
         let (subscriber, hearing) = Subscriber::connect(redis_url).await?;
-        let publisher = Builder::from_config(Config::from_url(redis_url)?)
-            .with_performance_config(|performance| performance.default_command_timeout = COMMAND_TIMEOUT)
-            .with_connection_config(|connection| {
-                connection.max_command_attempts = 1;
-                connection.max_command_buffer_len = MAX_IN_FLIGHT;
-            })
-            .set_policy(ReconnectPolicy::new_exponential(0, 20, 500, 2))
-            .build()?;
-        publisher.init().await?;
-        let sender = Self::with(Some(Remote { publisher, subscriber, metrics }));
+        let publishers = Masters::connect(redis_url, PublisherConnector).await?;
+        let sender = Self::with(Some(Remote { publishers, subscriber, metrics }));
         tokio::spawn(sender.clone().listen(hearing));
         Ok(sender)
     }
@@ -185,7 +218,12 @@ impl Sender {
 
     async fn publish(&self, channel: &str, text: &str) -> bool {
         let Some(remote) = &self.inner.remote else { return false };
-        match remote.publisher.publish::<(), _, _>(channel, text).await {
+        let mut published = remote.publish(channel, text).await;
+        if published.as_ref().is_err_and(|error| error.details().starts_with("MOVED")) {
+            remote.publishers.moved().await;
+            published = remote.publish(channel, text).await;
+        }
+        match published {
             Ok(()) => true,
             Err(error) => {
                 remote.metrics.store_failures.get_or_create(&StoreLabels { store: StoreName::redis }).inc();

@@ -47,7 +47,7 @@ pub(super) async fn unlock(
 /// Brings Redis to what the facts say of allocations; does nothing while it has seen these facts in this life.
 pub(super) async fn keep(inner: &Arc<Inner>, event: &Arc<EventFacts>) -> Result<(), InventoryError> {
     let life = inner.lives.of(event);
-    let epoch = life.current(inner.scripts.generation()).map_or(0, |(epoch, _)| epoch);
+    let epoch = life.current(inner.scripts.generation(event.id)).map_or(0, |(epoch, _)| epoch);
     if event.allocations.is_empty() || life.kept.load(Ordering::Relaxed) == kept(event, epoch) {
         return Ok(());
     }
@@ -60,7 +60,7 @@ pub(super) async fn keep(inner: &Arc<Inner>, event: &Arc<EventFacts>) -> Result<
             ask(inner, Verb::Allocate, &head, &body, |_, _| Ok(())).await?;
         }
     }
-    let epoch = life.current(inner.scripts.generation()).map_or(0, |(epoch, _)| epoch);
+    let epoch = life.current(inner.scripts.generation(event.id)).map_or(0, |(epoch, _)| epoch);
     life.kept.store(kept(event, epoch), Ordering::Relaxed);
     Ok(())
 }

@@ -84,11 +84,12 @@ pub struct Compared {
 
 pub(super) async fn read(inner: &Inner, event: &EventFacts, ledger: &Ledger) -> Result<ShelfState, InventoryError> {
     let Some((epoch, redis)) = &ledger.life else { return Ok(ShelfState::default()) };
-    let client = inner.scripts.client()?;
+    let master = inner.scripts.of(event.id)?;
+    let client = master.client()?;
     let life = Life { event: event.id, epoch: *epoch };
     let mut state = ShelfState {
-        is_same_redis: inner.scripts.check().await?.0 == *redis,
-        now_ms: inner.scripts.now_ms(),
+        is_same_redis: master.check().await?.0 == *redis,
+        now_ms: master.now_ms(),
         ..ShelfState::default()
     };
     let bytes = async |name: &str| -> Result<Bytes, InventoryError> {

@@ -101,17 +101,18 @@ pub(super) async fn call_with(
 ) -> Result<(u32, Reply), InventoryError> {
     let life = inner.lives.of(head.event);
     for _ in 0..MAX_TURNS {
-        let generation = inner.scripts.generation();
+        let master = inner.scripts.of(head.event.id)?;
+        let generation = master.generation();
         let Some((epoch, seq)) = life.current(generation) else {
             rebuild::open(inner, head.event, &life).await?;
             continue;
         };
-        let head_bytes = head.encode(inner.scripts.deadline_ms(), epoch, seq);
+        let head_bytes = head.encode(master.deadline_ms(), epoch, seq);
         let key = Life { event: head.event.id, epoch }.key("m");
         let mut args = Vec::with_capacity(2 + more.len());
         args.extend([Value::from(&head_bytes[..]), Value::from(body)]);
         args.extend_from_slice(more);
-        match inner.scripts.call(generation, verb, &[&key], args).await {
+        match master.call(generation, verb, &[&key], args).await {
             Ok(reply) => match reply.word {
                 Word::Lost | Word::Behind => {
                     tracing::warn!(event = %head.event.id, epoch, seq, word = ?reply.word, "this life is over");
@@ -129,12 +130,13 @@ pub(super) async fn call_with(
                 }
             },
             Err(Failure::NoScript) => {
-                let seen = inner.scripts.redis();
-                let now = inner.scripts.reload(seen.as_ref()).await?;
+                let seen = master.redis();
+                let now = master.reload(seen.as_ref()).await?;
                 if seen.is_some_and(|seen| seen != now) {
-                    tracing::warn!("another Redis answers: every event will be looked at again");
+                    tracing::warn!("another Redis answers: its events will be looked at again");
                 }
             }
+            Err(Failure::Moved) => inner.scripts.moved().await,
             Err(Failure::Error(error)) => return Err(error),
         }
     }

@@ -50,12 +50,12 @@ pub(super) async fn changes_since(
     seq: u64,
 ) -> Result<Option<Vec<FeedMessage>>, InventoryError> {
     let life = inner.lives.of(event);
-    if life.current(inner.scripts.generation()).is_none_or(|(current, _)| current != epoch) {
+    if life.current(inner.scripts.generation(event.id)).is_none_or(|(current, _)| current != epoch) {
         return Ok(None);
     }
     let key = Life { event: event.id, epoch }.key("c");
-    let entries: Vec<(String, HashMap<Bytes, Value>)> = inner
-        .scripts
+    let master = inner.scripts.of(event.id)?;
+    let entries: Vec<(String, HashMap<Bytes, Value>)> = master
         .client()?
         .xrange_values(key, format!("{}-0", seq + 1), "+", Some(MAX_CHANGES_READ))
         .await

@@ -5,8 +5,9 @@
 use super::fill::{self, BUCKET_MS, Filled, KEEP_MS, Truth};
 use super::key::{Life, newest_epoch_key};
 use super::life::EventLife;
+use super::master::{Master, RedisIdentity};
 use super::record::Reader;
-use super::script::{RedisIdentity, Scripts, Verb, Word, failure};
+use super::script::{Failure, Verb, Word, failure};
 use super::{Inner, InventoryError, Place};
 use crate::catalogue::EventFacts;
 use crate::store::{
@@ -36,8 +37,9 @@ pub(super) async fn open(
     life: &Arc<EventLife>,
 ) -> Result<(), InventoryError> {
     let _one_at_a_time = life.opening.lock().await;
-    let redis = inner.scripts.check().await?;
-    let generation = inner.scripts.generation();
+    let master = inner.scripts.of(event.id)?;
+    let redis = master.check().await?;
+    let generation = master.generation();
     if life.current(generation).is_some() {
         return Ok(());
     }
@@ -50,7 +52,7 @@ pub(super) async fn open(
             if life.current(generation).is_some() {
                 return Ok(());
             }
-            open_in(&inner, &event, &life, &redis, generation).await
+            open_in(&inner, &master, &event, &life, &redis, generation).await
         })
     };
     task.await.map_err(|error| InventoryError::Unavailable(format!("the rebuild ended: {error}")))?
@@ -58,13 +60,14 @@ pub(super) async fn open(
 
 async fn open_in(
     inner: &Inner,
+    master: &Master,
     event: &EventFacts,
     life: &EventLife,
     redis: &RedisIdentity,
     generation: u64,
 ) -> Result<(), InventoryError> {
     let known = event_life::read(inner.store.pool(), event.id).await?;
-    if let Some(seq) = usable(&inner.scripts, life, event.id, known.as_ref(), redis).await? {
+    if let Some(seq) = usable(master, life, event.id, known.as_ref(), redis).await? {
         life.begin(generation, known.map_or(0, |(epoch, _)| epoch), seq);
         return Ok(());
     }
@@ -72,7 +75,7 @@ async fn open_in(
     event_life::lock_rebuild(&mut guard, event.id).await?;
     // Another node may have been faster.
     let known = event_life::read(&mut *guard, event.id).await?;
-    if let Some(seq) = usable(&inner.scripts, life, event.id, known.as_ref(), redis).await? {
+    if let Some(seq) = usable(master, life, event.id, known.as_ref(), redis).await? {
         guard.commit().await.map_err(StoreError::from)?;
         life.begin(generation, known.map_or(0, |(epoch, _)| epoch), seq);
         return Ok(());
@@ -82,7 +85,7 @@ async fn open_in(
     tracing::info!(event = %event.id, epoch, "rebuilding the inventory");
     let (old, new) = (Life { event: event.id, epoch: before }, Life { event: event.id, epoch });
     let newest = newest_epoch_key(event.id);
-    let begun = call(&inner.scripts, generation, Verb::Begin, &[&old.key("m"), &newest], vec![epoch.into()]).await?;
+    let begun = call(master, generation, Verb::Begin, &[&old.key("m"), &newest], vec![epoch.into()]).await?;
     if begun != Word::Begun {
         return Err(InventoryError::Unavailable("another node began a newer life".into()));
     }
@@ -92,12 +95,12 @@ async fn open_in(
         None => None,
     };
     let event = fresh.as_deref().unwrap_or(event);
-    let now_ms = inner.scripts.now_ms();
+    let now_ms = master.now_ms();
     let truth = Truth::read(&inner.store, event.id, now_ms).await?;
     let filled = fill::fill(event, new, &truth, now_ms)?;
-    filled.write(&inner.scripts, new).await?;
+    filled.write(master, new).await?;
     let args = vec![epoch.into(), Value::from(&*filled.meta), Value::from(now_ms.to_string())];
-    if call(&inner.scripts, generation, Verb::Open, &[&new.key("m"), &newest], args).await? != Word::Opened {
+    if call(master, generation, Verb::Open, &[&new.key("m"), &newest], args).await? != Word::Opened {
         return Err(InventoryError::Unavailable("another node began a newer life".into()));
     }
     guard.commit().await.map_err(StoreError::from)?;
@@ -106,18 +109,18 @@ async fn open_in(
     let (holds, revoked) = (filled.restored.holds.len(), filled.restored.revoked.len());
     tracing::info!(event = %event.id, epoch, seats = event.seat_count(), holds, revoked, "the inventory is open");
     inner.restored.lock().push(filled.restored);
-    forget_late_lists(&inner.scripts, old, event.rules.hold_ttl_ms, now_ms).await;
+    forget_late_lists(master, old, event.rules.hold_ttl_ms, now_ms).await;
     Ok(())
 }
 
 /// Removes the lists of holds of the life before that would have ended later than `begin.lua` looks. The new life is open
 /// already; what a lost connection leaves behind costs a little memory until Redis is emptied.
-async fn forget_late_lists(scripts: &Scripts, old: Life, hold_ttl_ms: u64, now_ms: u64) {
+async fn forget_late_lists(master: &Master, old: Life, hold_ttl_ms: u64, now_ms: u64) {
     let latest_ms = now_ms + hold_ttl_ms + EXTENSION_MS;
     let lists: Vec<u64> = ((now_ms + BEGIN_LOOKS_MS) / BUCKET_MS..=latest_ms / BUCKET_MS).collect();
     for batch in lists.chunks(FORGET_BATCH) {
         let keys: Vec<Key> = batch.iter().map(|list| Key::from(old.key(&format!("x{list}")))).collect();
-        let Ok(client) = scripts.client() else { return };
+        let Ok(client) = master.client() else { return };
         if let Err(error) = client.unlink::<(), _>(keys).await {
             tracing::debug!(event = %old.event, %error, "lists of the life before were left behind");
             return;
@@ -126,24 +129,23 @@ async fn forget_late_lists(scripts: &Scripts, old: Life, hold_ttl_ms: u64, now_m
 }
 
 async fn call(
-    scripts: &Scripts,
+    master: &Master,
     generation: u64,
     verb: Verb,
     keys: &[&str],
     args: Vec<Value>,
 ) -> Result<Word, InventoryError> {
-    match scripts.call(generation, verb, keys, args).await {
+    match master.call(generation, verb, keys, args).await {
         Ok(reply) => Ok(reply.word),
-        Err(super::script::Failure::NoScript) => {
-            Err(InventoryError::Unavailable("Redis was lost during a rebuild".into()))
-        }
-        Err(super::script::Failure::Error(error)) => Err(error),
+        Err(Failure::NoScript) => Err(InventoryError::Unavailable("Redis was lost during a rebuild".into())),
+        Err(Failure::Moved) => Err(InventoryError::Unavailable("the event moved during a rebuild".into())),
+        Err(Failure::Error(error)) => Err(error),
     }
 }
 
 /// The seq of a life that may be used as it is: begun in this Redis, not found wanting, and there.
 async fn usable(
-    scripts: &Scripts,
+    master: &Master,
     life: &EventLife,
     event: EventId,
     known: Option<&(u32, String)>,
@@ -154,7 +156,7 @@ async fn usable(
         return Ok(None);
     }
     let key = Life { event, epoch: *epoch }.key("m");
-    let meta: Option<Bytes> = scripts.client()?.get(key).await.map_err(|error| failure(&error))?;
+    let meta: Option<Bytes> = master.client()?.get(key).await.map_err(|error| failure(&error))?;
     match meta {
         Some(meta) => {
             let mut reader = Reader(&meta);
@@ -211,8 +213,8 @@ impl Truth {
 }
 
 impl Filled {
-    async fn write(&self, scripts: &Scripts, life: Life) -> Result<(), InventoryError> {
-        let client = scripts.client()?;
+    async fn write(&self, master: &Master, life: Life) -> Result<(), InventoryError> {
+        let client = master.client()?;
         for batch in self.values.chunks(FILL_BATCH) {
             let batch: Vec<(Key, Value)> =
                 batch.iter().map(|(name, bytes)| (Key::from(life.key(name)), Value::from(&bytes[..]))).collect();

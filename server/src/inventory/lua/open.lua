@@ -16,5 +16,5 @@ redis.call('SET', KEYS[1], ARGV[2])
 redis.call('SETRANGE', KEYS[1], 31, pack('<I8', raw))
 redis.call('SETRANGE', KEYS[1], 59, pack('<I8I4I8I4I8I4I8I4', made, 0, floor(raw / 60000) - 2, 0,
   tick + 240, 0, tick + 60, 0))
-redis.call('PUBLISH', string.sub(KEYS[1], 1, 33) .. 'feed', pack('<I4I8I8I2I2', tonumber(ARGV[1]), 0, raw, 0, 0))
+redis.call(PUBLISH, string.sub(KEYS[1], 1, 33) .. 'feed', pack('<I4I8I8I2I2', tonumber(ARGV[1]), 0, raw, 0, 0))
 return { 'opened', raw }

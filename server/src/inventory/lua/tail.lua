@@ -61,7 +61,7 @@ if map_changes or record_changes or others_n > 0 then
     else
       call('XADD', changes, entry, 'f', feed)
     end
-    call('PUBLISH', sub(base, 1, 33) .. 'feed', feed)
+    call(PUBLISH, sub(base, 1, 33) .. 'feed', feed)
     if seq % CUT_EVERY == 0 then call('XTRIM', changes, 'MAXLEN', '~', MAX_CHANGES) end
   elseif others_n == 0 then
     -- A change that the map does not show: for the journal only.
