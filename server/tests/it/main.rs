@@ -4,6 +4,7 @@ mod support;
 
 mod catalogue;
 pub(crate) mod checkout;
+mod cluster;
 mod embedded;
 mod fault;
 mod http_command;

@@ -3,6 +3,7 @@
 
 pub(crate) mod admin;
 pub(crate) mod client;
+pub(crate) mod cluster;
 pub(crate) mod map;
 pub(crate) mod node;
 pub(crate) mod postgres;
