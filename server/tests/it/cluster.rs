@@ -48,8 +48,13 @@ impl Fair {
 
     async fn node(&self) -> Node {
         let redis_url = self.cluster.url();
-        Node::start(&HashMap::from([("DATABASE_URL", self.database_url.as_str()), ("REDIS_URL", redis_url.as_str())]))
-            .await
+        let settings = HashMap::from([
+            ("DATABASE_URL", self.database_url.as_str()),
+            ("REDIS_URL", redis_url.as_str()),
+            // A busy machine is not what these tests are about.
+            ("SEATWIRE_DB_ACQUIRE_MS", "5000"),
+        ]);
+        Node::start(&settings).await
     }
 
     async fn audit(&self, event: &str) -> (Option<i32>, String) {
