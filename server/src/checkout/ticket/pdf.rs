@@ -143,7 +143,7 @@ impl Document {
         let count = self.offsets.len() + 1;
         let mut table = format!("xref\n0 {count}\n0000000000 65535 f \n");
         for offset in &self.offsets {
-            let _ = write!(table, "{offset:010} 00000 n \n");
+            let _ = writeln!(table, "{offset:010} 00000 n ");
         }
         let _ = write!(table, "trailer\n<< /Size {count} /Root 1 0 R >>\nstartxref\n{start}\n%%EOF\n");
         self.bytes.extend(table.into_bytes());
