@@ -106,6 +106,10 @@ impl Asked {
     }
 }
 
+/// Times a command is asked again because the event was changed while it was on its way: changes come one by one, so two in
+/// a row are rare, and nothing has happened yet.
+const MAX_FRESH_TURNS: usize = 4;
+
 /// Answers one command. Never fails: whatever goes wrong is a reply with a code.
 pub async fn run(app: &App, who: Option<IdentityId>, message: ClientMessage) -> Reply {
     let ClientMessage { id, key, command } = message;
@@ -113,10 +117,11 @@ pub async fn run(app: &App, who: Option<IdentityId>, message: ClientMessage) -> 
     let began = Instant::now();
     let asked = Asked { who, key, fingerprint: command.fingerprint() };
     let mut answered = answer(app, &asked, &command).await;
-    if let (Err(object), Some(event)) = (&answered, taken_event(&command))
-        && error::is_stale(object)
-        && app.catalogue.refresh(event).await.is_ok()
-    {
+    for _ in 0..MAX_FRESH_TURNS {
+        let (Err(object), Some(event)) = (&answered, taken_event(&command)) else { break };
+        if !error::is_stale(object) || app.catalogue.refresh(event).await.is_err() {
+            break;
+        }
         answered = answer(app, &asked, &command).await;
     }
     let mut answered = answered.unwrap_or_else(Answered::from);
