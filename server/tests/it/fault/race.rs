@@ -78,8 +78,7 @@ pub(super) fn draft() -> Draft {
 
 impl Race {
     pub(super) async fn start(redis_settings: &[&str], redis_url: Option<&str>) -> Arc<Self> {
-        let draft = Draft { seats_per_identity: LIMIT as u32, hold_ttl_ms: HOLD_TTL_MS, ..Draft::default() };
-        let (stage, event) = Stage::with_redis(&draft, redis_settings).await;
+        let (stage, event) = Stage::with_redis(&draft(), redis_settings).await;
         Self::on(stage, event, redis_url).await
     }
 
