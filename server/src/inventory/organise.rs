@@ -4,6 +4,7 @@
 use super::answer;
 use super::call::{Head, ask, call};
 use super::map::words;
+use super::record::Reader;
 use super::script::Verb;
 use super::{Answer, HoldRecord, Inner, InventoryError};
 use crate::catalogue::EventFacts;
@@ -50,7 +51,16 @@ pub(super) async fn configure(inner: &Arc<Inner>, event: &Arc<EventFacts>) -> Re
     let mut body = event.seat_count().to_le_bytes().to_vec();
     body.extend(event.area_count().to_le_bytes());
     let head = Head::without_key(event, nobody());
-    call(inner, Verb::Configure, &head, &body).await.map(drop)
+    // Some seats a call; each call that is not the last adds some.
+    loop {
+        let there = ask(inner, Verb::Configure, &head, &body, |outcome, _| match outcome {
+            Ok(success) => Reader(success.extra).u32(),
+            Err(refusal) => Err(InventoryError::Malformed(format!("configure was refused: {refusal:?}"))),
+        });
+        if there.await?.outcome >= event.seat_count() {
+            return Ok(());
+        }
+    }
 }
 
 pub(super) async fn block(

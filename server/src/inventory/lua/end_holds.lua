@@ -3,11 +3,13 @@
 -- Answers  done with the number to go on with, 0 when through, then the ended holds: identity c16, length I2, hold bytes.
 --          Publishes what became available, as one change.
 local MAX_LOOKED = 1000
+-- Seats given back in one call, a hold more or less.
+local MAX_FREED = 2000
 local at, most = unpack('<I4I4', body)
 at = max(1, at)
 local last, revoked = at + MAX_LOOKED, {}
 if m_state ~= 5 and m_state ~= 6 then at = numbers end
-while at < numbers and at < last and #revoked < most do
+while at < numbers and at < last and #revoked < most and #seat_words < 4 * MAX_FREED do
   local slot = call('GETRANGE', base .. 'n', at * 24, at * 24 + 23)
   local identity, _, status = unpack('<c16I6B', slot)
   if status == 1 then

@@ -35,13 +35,13 @@ elseif code == DONE then
     local owner = unpack('<I4', call('GETRANGE', map, seat * 4, seat * 4 + 3))
     local is_added, is_mine = owner == 0, number ~= 0 and owner == mine
     if is_mine then
-      -- A seat of one's own hold that is over is free again.
-      is_added = is_new
+      -- A seat of one's own hold that is over is free again, unless somebody waits for it.
+      is_added, is_mine = is_new and not keeps, not is_new
     elseif owner == 1 and opened ~= 0 then
       local kind = byte(call('GETRANGE', base .. 'k', seat, seat))
       is_added = kind > 1 and floor(opened / 2 ^ (kind - 2)) % 2 == 1
-    elseif owner >= HELD_BY and owner < SOLD_TO then
-      -- Somebody else's hold that is over; the sweeper does the rest of it.
+    elseif owner >= HELD_BY and owner < SOLD_TO and not keeps then
+      -- Somebody else's hold that is over; the sweeper does the rest of it, and keeps the seat where people wait.
       local slot = (owner - HELD_BY) * 24
       local _, ends, status = unpack('<c16I6B', call('GETRANGE', base .. 'n', slot, slot + 23))
       is_added = status == 1 and ends <= now

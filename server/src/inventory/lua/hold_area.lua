@@ -6,8 +6,8 @@ local area, quantity = unpack('<I4I4', body)
 if code == DONE then
   local function left()
     local n = unpack('<i4', call('GETRANGE', base .. 'a', area * 4, area * 4 + 3))
-    -- Places of the caller's own hold that is over are free again.
-    for at = 1, #old_areas, 9 do
+    -- Places of the caller's own hold that is over are free again, unless somebody waits for them.
+    for at = 1, keeps and 0 or #old_areas, 9 do
       local old_area, _, places = unpack('<I4BI4', old_areas, at)
       if old_area == area then n = n + places end
     end

@@ -192,6 +192,44 @@ async fn what_becomes_free_while_somebody_waits_is_kept_and_shown_as_held() {
 }
 
 #[tokio::test]
+async fn what_is_over_but_not_swept_is_nobodys_while_somebody_waits() {
+    let shelf = Shelf::with(|facts| facts.rules.hold_ttl_ms = 10_000).await;
+    let (ann, bob) = (IdentityId::generate(), IdentityId::generate());
+    shelf.held(ann, &[0]).await;
+    shelf.hold_area(ann, 0, 5).await;
+    shelf.keep(true).await;
+    shelf.move_clock_ms(20_000).await;
+    assert_eq!(refused(shelf.hold(bob, &[0]).await), Refusal::SeatTaken(indices(&[0])));
+    assert_eq!(refused(shelf.hold(ann, &[0]).await), Refusal::SeatTaken(indices(&[0])), "nor its last owner's");
+    let full = HoldOutcome::Refused(Refusal::AreaFull { remaining: 0 });
+    assert_eq!(shelf.hold_area(ann, 0, 1).await, full);
+    crate::support::eventually("a sweep to keep all of it", || async {
+        shelf.inventory.sweep(&shelf.event).await.expect("Redis answers");
+        let Kept { seats, places } = shelf.inventory.kept(&shelf.event).await.expect("Redis answers");
+        ((seats.len(), places[0], shelf.areas().await[0]) == (1, 5, 0)).then_some(())
+    })
+    .await;
+}
+
+#[tokio::test]
+async fn a_plan_that_grows_much_while_somebody_waits_is_told_in_small_changes() {
+    let shelf = Shelf::new().await;
+    shelf.keep(true).await;
+    let grown = later(&shelf, |facts| {
+        facts.seat_tiers.resize(1_240, 0);
+        facts.sections[1].end = SeatIndex(1_240);
+    });
+    for _ in 0..2 {
+        shelf.inventory.configure(&grown).await.expect("Redis answers");
+    }
+    let stock = shelf.inventory.stock(&grown).await.expect("Redis answers");
+    assert_eq!((stock.kept, shelf.position().await.1), (1_200, 3));
+    for seq in 1..=3 {
+        assert!(shelf.published(seq).await.seats.len() <= 500);
+    }
+}
+
+#[tokio::test]
 async fn an_offer_is_made_of_what_is_kept_once_and_ends_like_a_hold() {
     let shelf = Shelf::with(|facts| facts.sections[1].sales_mode = SalesMode::PickSeat).await;
     let (ann, bob, cat) = (IdentityId::generate(), IdentityId::generate(), IdentityId::generate());
