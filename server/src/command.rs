@@ -158,7 +158,7 @@ impl Counter for App {
         Box::pin(run(self, who, message))
     }
 
-    fn basket(&self, identity: IdentityId) -> BoxFuture<'_, Basket> {
+    fn basket(&self, identity: IdentityId) -> BoxFuture<'_, Result<Basket, ErrorObject>> {
         Box::pin(hello::basket(self, identity))
     }
 

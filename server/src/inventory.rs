@@ -24,6 +24,7 @@ mod record;
 mod rule;
 mod script;
 mod settle;
+mod told;
 
 use crate::catalogue::{AllocationFacts, Catalogue, EventFacts};
 use crate::config::InventoryConfig;
@@ -31,6 +32,7 @@ use crate::metrics::Metrics;
 use crate::store::{Store, StoreError};
 pub use allocation::UnlockOutcome;
 pub use best::{BestTry, Block, Looked, MAX_BLOCKS, MAX_SCANNED, Nothing, Stretches};
+pub use change::FoundHold;
 pub use feed_message::FeedMessage;
 pub use journal::{Changes, Copied, CopyCursor, StreamPosition};
 use life::Lives;
@@ -38,7 +40,7 @@ use master::Scripts;
 pub use offer::{Kept, NewOffer, OfferOutcome};
 pub use organise::Stock;
 use parking_lot::Mutex;
-pub use rule::{OrphanCheck, SeatRules, orphan_checks};
+pub use rule::{OrphanCheck, ReleaseRules, SeatRules, orphan_checks};
 use seatwire_proto::client::{AreaQuantity, IdempotencyKey, Position};
 use seatwire_proto::id::{EventId, HoldId, IdentityId, OrderId};
 use seatwire_proto::seat::{AreaIndex, SeatIndex, SeatState};
@@ -305,6 +307,8 @@ struct Inner {
     openings: Semaphore,
     /// Baskets that rebuilds of this node gave back, until their owners are told; one entry a rebuild.
     restored: Mutex<Vec<Restored>>,
+    /// Holds this node answered a moment ago.
+    told: told::Told,
     /// Where newer facts come from.
     catalogue: OnceLock<Catalogue>,
     /// Whether callers with old facts are told so.
@@ -338,6 +342,7 @@ impl Inventory {
             metrics,
             openings: Semaphore::new(MAX_OPENINGS),
             restored: Mutex::default(),
+            told: told::Told::default(),
             catalogue: OnceLock::new(),
             wants_fresh: AtomicBool::new(false),
         })))
@@ -546,7 +551,21 @@ impl Inventory {
         hold: HoldId,
         what: ReleaseWhat,
     ) -> Result<Answer<ChangeOutcome>, InventoryError> {
-        change::release(&self.0, &caller, hold, &what).await
+        change::release(&self.0, &caller, hold, &what, &ReleaseRules::default()).await
+    }
+
+    /// The same under the rules that follow from the plan for the seats that leave, when others stay.
+    ///
+    /// # Errors
+    /// As [`Inventory::hold`].
+    pub async fn release_by_rules(
+        &self,
+        caller: Caller,
+        hold: HoldId,
+        what: ReleaseWhat,
+        rules: &ReleaseRules,
+    ) -> Result<Answer<ChangeOutcome>, InventoryError> {
+        change::release(&self.0, &caller, hold, &what, rules).await
     }
 
     /// The identity's open hold.
@@ -559,6 +578,33 @@ impl Inventory {
         identity: IdentityId,
     ) -> Result<Option<HoldRecord>, InventoryError> {
         change::open_hold(&self.0, event, identity).await
+    }
+
+    /// What is behind a hold's id: open, over, or nothing of this identity's.
+    ///
+    /// # Errors
+    /// When Redis does not answer.
+    pub async fn find_hold(
+        &self,
+        event: &Arc<EventFacts>,
+        identity: IdentityId,
+        hold: HoldId,
+    ) -> Result<FoundHold, InventoryError> {
+        change::find_hold(&self.0, event, identity, hold).await
+    }
+
+    /// The hold in a record of the journal, if its time is not over: what was known a moment ago, while Redis is silent.
+    ///
+    /// # Errors
+    /// `Malformed` for bytes that are no record.
+    pub fn journalled_hold(&self, identity: IdentityId, record: &[u8]) -> Result<Option<HoldRecord>, InventoryError> {
+        journal::hold_of(identity, record, self.now_ms())
+    }
+
+    /// Holds this node answered a moment before their life was lost, each named once: the journal may not know them.
+    #[must_use]
+    pub fn take_outlived(&self) -> Vec<HoldRecord> {
+        self.0.told.take_outlived(&self.0.lives)
     }
 
     /// Keeps a hold for a checkout until `until_ms` by Redis' clock ([`Inventory::now_ms`]); a locked hold does not end by

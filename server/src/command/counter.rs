@@ -13,8 +13,8 @@ pub trait Counter: Send + Sync + 'static {
     /// Answers one command; whatever goes wrong is a reply with a code.
     fn run(&self, who: Option<IdentityId>, message: ClientMessage) -> BoxFuture<'_, Reply>;
 
-    /// What the identity has open.
-    fn basket(&self, identity: IdentityId) -> BoxFuture<'_, Basket>;
+    /// What the identity has open, or `unavailable` when no store can tell.
+    fn basket(&self, identity: IdentityId) -> BoxFuture<'_, Result<Basket, ErrorObject>>;
 
     /// The event by its id, or `event_unknown`.
     fn event(&self, event: EventId) -> BoxFuture<'_, Result<Arc<EventFacts>, ErrorObject>>;

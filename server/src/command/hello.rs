@@ -8,9 +8,12 @@ use crate::identity::{Identities, TokenError, Verified};
 use crate::store::hold_journal;
 use seatwire_proto::client::Hello;
 use seatwire_proto::code::ErrorCode;
-use seatwire_proto::id::IdentityId;
-use seatwire_proto::server::{ErrorObject, Hold, Order};
+use seatwire_proto::id::{HoldId, IdentityId};
+use seatwire_proto::server::{ErrorObject, Hold, Order, Push};
+use std::collections::HashMap;
 use std::sync::Arc;
+use std::time::Duration;
+use tokio::sync::Semaphore;
 
 /// What an identity has open.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -24,22 +27,33 @@ pub struct Basket {
 /// Events looked at for open holds; beyond, a basket shows when its event is opened. A limit per identity keeps nobody from
 /// holding in many events, but a hundred events at once is not a buyer.
 const MAX_EVENTS_LOOKED_AT: usize = 64;
+/// Longest wait for the shelf: then the journal speaks. Above the time of one call, below a buyer's patience.
+const MAX_LOOK: Duration = Duration::from_secs(1);
+/// Baskets told from the journal that are told again once the shelf answers; beyond, the next hello tells.
+static FOLLOWED: Semaphore = Semaphore::const_new(1_000);
+/// Between two looks at a shelf that was silent, and how many there are: about two minutes.
+const LOOK_AGAIN: Duration = Duration::from_secs(1);
+const MAX_LOOKS: usize = 120;
 
-/// The identity's open holds, in whatever event and at whatever node they were made, and its open orders; without those of
-/// a store that is down, which must not keep anybody from the map: they are told by pushes, or by the next hello.
-pub(super) async fn basket(app: &App, identity: IdentityId) -> Basket {
+/// The identity's open holds, in whatever event and at whatever node they were made, and its open orders; without orders
+/// when their store is down, which must not keep anybody from the map: they are told by pushes, or by the next hello.
+///
+/// # Errors
+/// `unavailable` when neither store can tell the holds: to say "none" would be final to whoever hears it.
+pub(super) async fn basket(app: &App, identity: IdentityId) -> Result<Basket, ErrorObject> {
     let (holds, orders) = tokio::join!(open_holds(app, identity), app.checkout.open_orders(identity));
     let orders = orders.map_err(|error| error::checkout(&error)).unwrap_or_default();
-    Basket { holds, orders }
+    Ok(Basket { holds: holds?, orders })
 }
 
 /// Where to look is known from the events this node has touched and, for all others, from the journal; what is open there
-/// the shelf says.
-async fn open_holds(app: &App, identity: IdentityId) -> Vec<Hold> {
+/// the shelf says. While it is silent the journal does, and the owner is told again later.
+async fn open_holds(app: &App, identity: IdentityId) -> Result<Vec<Hold>, ErrorObject> {
     let mut events: Vec<Arc<EventFacts>> = app.inventory.touched_events().into_iter().map(|(event, _)| event).collect();
     events.truncate(MAX_EVENTS_LOOKED_AT);
-    let journalled = hold_journal::events_with_hold(app.store.pool(), identity, MAX_EVENTS_LOOKED_AT as u32).await;
-    for id in journalled.map_err(|error| error::store(&error)).unwrap_or_default() {
+    let journalled = hold_journal::with_hold(app.store.pool(), identity, MAX_EVENTS_LOOKED_AT as u32).await;
+    let journalled = journalled.map(|rows| rows.into_iter().collect::<HashMap<_, _>>());
+    for &id in journalled.iter().flat_map(HashMap::keys) {
         if events.iter().all(|event| event.id != id)
             && let Ok(Some(event)) = app.catalogue.event(id).await
         {
@@ -47,10 +61,60 @@ async fn open_holds(app: &App, identity: IdentityId) -> Vec<Hold> {
         }
     }
     let looks = events.iter().map(|event| async move {
-        let hold = app.inventory.open_hold(event, identity).await.map_err(|error| error::inventory(&error)).ok()??;
-        Some(hold.to_wire(event, app.inventory.now_ms()))
+        let look = tokio::time::timeout(MAX_LOOK, app.inventory.open_hold(event, identity)).await;
+        look.map_err(|_| error::unavailable(&"no answer in time"))?.map_err(|error| error::inventory(&error))
     });
-    futures_util::future::join_all(looks).await.into_iter().flatten().collect()
+    let looks = futures_util::future::join_all(looks).await;
+    let (mut holds, mut silent) = (Vec::new(), Vec::new());
+    for (event, look) in events.iter().zip(looks) {
+        let hold = match look {
+            Ok(hold) => hold,
+            Err(_) => {
+                // Neither store can tell.
+                let records = journalled.as_ref().map_err(|error| error::unavailable(error))?;
+                let record = records.get(&event.id);
+                let hold = record.map(|record| app.inventory.journalled_hold(identity, record)).transpose();
+                let hold = hold.map_err(|error| error::inventory(&error))?.flatten();
+                silent.push((Arc::clone(event), hold.as_ref().map(|hold| hold.id)));
+                hold
+            }
+        };
+        holds.extend(hold.map(|hold| hold.to_wire(event, app.inventory.now_ms())));
+    }
+    if !silent.is_empty() {
+        follow(app, identity, silent);
+    }
+    Ok(holds)
+}
+
+/// Tells the identity what the shelf says of these events once it answers: the journal is a moment behind.
+fn follow(app: &App, identity: IdentityId, mut silent: Vec<(Arc<EventFacts>, Option<HoldId>)>) {
+    let Ok(permit) = FOLLOWED.try_acquire() else { return };
+    let (inventory, sender) = (app.inventory.clone(), app.sender.clone());
+    tokio::spawn(async move {
+        let _permit = permit;
+        for _ in 0..MAX_LOOKS {
+            tokio::time::sleep(LOOK_AGAIN.mul_f64(rand::random_range(0.5..1.0))).await;
+            let mut still = Vec::new();
+            for (event, told) in silent {
+                let Ok(open) = inventory.open_hold(&event, identity).await else {
+                    still.push((event, told));
+                    continue;
+                };
+                if let Some(id) = told.filter(|&id| open.as_ref().is_none_or(|hold| hold.id != id)) {
+                    sender.to_identity(identity, &Push::HoldUpdate { id, hold: None }).await;
+                }
+                if let Some(hold) = open {
+                    let wire = hold.to_wire(&event, inventory.now_ms());
+                    sender.to_identity(identity, &Push::HoldUpdate { id: hold.id, hold: Some(wire) }).await;
+                }
+            }
+            if still.is_empty() {
+                return;
+            }
+            silent = still;
+        }
+    });
 }
 
 /// Why nobody was identified.
@@ -97,7 +161,6 @@ mod tests {
     use super::*;
     use crate::clock::Clock;
     use crate::config::Secret;
-    use std::time::Duration;
 
     #[test]
     fn a_token_decides_who_asks_and_nobody_changes_into_another() {

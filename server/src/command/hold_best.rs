@@ -61,6 +61,12 @@ fn wish(event: &EventFacts, body: &HoldBest) -> Result<Wish, ErrorObject> {
         let field = seatwire_proto::client::FieldError::new(format!("/price_tiers/{position}"), "no such price tier");
         return Err(error::bad_field(&field));
     }
+    if let Some(wished) = &body.price_tiers
+        && let Some(position) = (1..wished.len()).find(|&position| wished[..position].contains(&wished[position]))
+    {
+        let field = seatwire_proto::client::FieldError::new(format!("/price_tiers/{position}"), "named twice");
+        return Err(error::bad_field(&field));
+    }
     let tiers = event.price_tiers.iter().map(|tier| {
         let within = |most: i64| tier.price_minor.saturating_add(tier.fee_minor) <= most;
         is_wished(&tier.code) && body.max_price_minor.is_none_or(within)
@@ -199,9 +205,45 @@ impl Search<'_> {
         }
     }
 
-    /// The script looks for itself, section by section. What it cannot know (which seats are for wheelchair users, which are
-    /// unlocked) is left to looks at the map: for such a wish it only says the last word.
+    /// The last looks for a wish of which the script does not know what will do (which seats are for wheelchair users, which
+    /// are unlocked): it ends what is due, and then decides on a choice from exactly the map that there is.
+    async fn scan_by_map(&mut self) -> Result<Answer<HoldOutcome>, InventoryError> {
+        let wanted = self.wish.quantity as u16;
+        for round in 0..MAX_SCANS {
+            if round > 0 {
+                sleep(SCAN_AGAIN).await;
+            }
+            let swept =
+                self.app.inventory.hold_scanned(self.caller, wanted, false, &Stretches::default(), None).await?;
+            match swept {
+                BestTry::Answered(answer) => return Ok(self.settle(answer, &[])),
+                BestTry::Missed { seq, opened } => {
+                    self.open(opened);
+                    self.catch_up(seq).await;
+                }
+            }
+            let picked = self.live.pick(self.shape, &self.wish, self.requester, true);
+            let looked = Looked { seq: picked.position.seq, opened: self.opened };
+            let (blocks, nothing) = match picked.choice {
+                Choice::Try(blocks) => (blocks, None),
+                Choice::Nothing(nothing) => (Vec::new(), Some(nothing)),
+                Choice::Wait => continue,
+            };
+            let marked = blocks.first().map_or(&[][..], |block| &block.seats);
+            let tried = self.app.inventory.hold_best(self.caller, &blocks, looked, nothing).await?;
+            match tried {
+                BestTry::Answered(answer) => return Ok(self.settle(answer, marked)),
+                BestTry::Missed { .. } => self.live.left(marked),
+            }
+        }
+        Err(InventoryError::Overloaded("the seats change faster than they can be looked at".into()))
+    }
+
+    /// The script looks for itself, section by section.
     async fn scan(&mut self) -> Result<Answer<HoldOutcome>, InventoryError> {
+        if self.is_by_map() {
+            return self.scan_by_map().await;
+        }
         let wanted = self.wish.quantity as u16;
         let is_ruled = self.caller.event.rules.orphans != OrphanRule::Off;
         let passes = if self.wish.together == Together::Required || is_ruled { &[false][..] } else { &[false, true] };
@@ -215,7 +257,7 @@ impl Search<'_> {
                 _ => Nothing::NotEnough { most_together: self.wish.quantity - 1 },
             };
             let mut parts = self.live.stretches(self.shape, &self.wish);
-            if parts.is_empty() || self.is_by_map() {
+            if parts.is_empty() {
                 parts = vec![Stretches::default()];
             }
             let looks: Vec<_> = passes.iter().flat_map(|&any| parts.iter().map(move |part| (any, part))).collect();

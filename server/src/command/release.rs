@@ -3,7 +3,7 @@
 use super::{Answered, Asked, check_bounds, extend, find_event_of_hold};
 use crate::app::App;
 use crate::error;
-use crate::inventory::ReleaseWhat;
+use crate::inventory::{ReleaseRules, ReleaseWhat};
 use seatwire_proto::client::{Command, Release};
 use seatwire_proto::server::ErrorObject;
 use std::sync::Arc;
@@ -19,6 +19,17 @@ pub(super) async fn run(app: &App, asked: &Asked, command: &Command, body: &Rele
         }
     };
     let caller = asked.caller(Arc::clone(&event))?;
-    let answer = app.inventory.release(caller, body.hold, what).await.map_err(|error| error::inventory(&error))?;
+    // Giving back never waits for a plan that cannot be read: then the rules are left alone.
+    let layout = match body.seats {
+        Some(_) => app.catalogue.layout(&event.layout).await.unwrap_or_default(),
+        None => None,
+    };
+    let leaving = body.seats.as_deref().unwrap_or_default();
+    let rules = layout.map(|layout| ReleaseRules::of(&event, &layout.shape, leaving)).unwrap_or_default();
+    let answer = app
+        .inventory
+        .release_by_rules(caller, body.hold, what, &rules)
+        .await
+        .map_err(|error| error::inventory(&error))?;
     extend::answered(app, asked, &event, body.hold, &answer)
 }

@@ -5,6 +5,7 @@ use super::Front;
 use super::call::{self, Call, Who, bad_field};
 use super::refusal::Refusal;
 use super::reply::{answer, private_json};
+use crate::inventory::FoundHold;
 use crate::{command, error};
 use axum::body::Body;
 use axum::extract::{Path, State};
@@ -122,9 +123,11 @@ pub(super) async fn read(
     let number = crate::inventory::key::event_number_of(id);
     let found = app.catalogue.event_by_number(number).await.map_err(|error| error::store(&error))?;
     let facts = found.ok_or(ErrorCode::HoldNotFound)?;
-    let open = app.inventory.open_hold(&facts, identity).await.map_err(|error| error::inventory(&error))?;
-    let Some(record) = open.filter(|record| record.id == id) else {
-        return Ok(Refusal::from(ErrorCode::HoldNotFound).into_response());
+    let found = app.inventory.find_hold(&facts, identity, id).await.map_err(|error| error::inventory(&error))?;
+    let record = match found {
+        FoundHold::Open(record) => record,
+        FoundHold::Ended => return Ok(Refusal::from(ErrorCode::HoldExpired).into_response()),
+        FoundHold::Unknown => return Ok(Refusal::from(ErrorCode::HoldNotFound).into_response()),
     };
     let live = app.seatmap.live(&facts).await.map_err(|error| error::inventory(&error))?;
     let position = live.position();

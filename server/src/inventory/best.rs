@@ -56,6 +56,8 @@ pub struct Looked {
 pub struct Stretches {
     /// First seat and length, ascending, within [`MAX_SCANNED`] seats from first to last.
     pub stretches: Vec<(u32, u16)>,
+    /// The run each of them lies in; a stretch beyond the end of this list is its own.
+    pub runs: Vec<(u32, u16)>,
 }
 
 /// What came of a try.
@@ -181,7 +183,7 @@ pub(super) async fn scan(
     nothing: Option<Nothing>,
 ) -> Result<BestTry, InventoryError> {
     let event = &*caller.event;
-    let part = &part.stretches;
+    let (part, runs) = (&part.stretches, &part.runs);
     let first = part.first().map_or(0, |(first, _)| *first);
     let seats = part.last().map_or(0, |(last, len)| last + u32::from(*len)).saturating_sub(first);
     if seats > MAX_SCANNED || part.len() > usize::from(u16::MAX) {
@@ -195,7 +197,7 @@ pub(super) async fn scan(
         }
     }
     let (code, most) = refusal(nothing);
-    let mut body = Vec::with_capacity(20 + groups.0.len() * 15 + part.len() * 6 + tiers.len());
+    let mut body = Vec::with_capacity(20 + groups.0.len() * 15 + part.len() * 12 + tiers.len());
     body.extend(wanted.to_le_bytes());
     body.extend([u8::from(takes_any), number_of(event.rules.orphans), code]);
     body.extend(most.to_le_bytes());
@@ -204,9 +206,11 @@ pub(super) async fn scan(
     body.extend(first.to_le_bytes());
     body.extend(seats.to_le_bytes());
     groups.encode(event, &mut body);
-    for (begin, len) in part {
-        body.extend(begin.to_le_bytes());
-        body.extend(len.to_le_bytes());
+    for (at, stretch) in part.iter().enumerate() {
+        for (begin, len) in [stretch, runs.get(at).unwrap_or(stretch)] {
+            body.extend(begin.to_le_bytes());
+            body.extend(len.to_le_bytes());
+        }
     }
     body.extend(tiers);
     ask(inner, caller, Verb::HoldScan, &body).await
@@ -223,7 +227,7 @@ async fn ask(inner: &Arc<Inner>, caller: &Caller, verb: Verb, body: &[u8]) -> Re
     if let Some(missed) = missed(&reply)? {
         return Ok(missed);
     }
-    call::read_answer(&head, epoch, &reply, |outcome, _| read_held(outcome)).map(BestTry::Answered)
+    call::read_answer(inner, &head, epoch, &reply, |outcome, _| read_held(outcome)).map(BestTry::Answered)
 }
 
 /// Whether the answer is that nothing was free; such an answer is never remembered.

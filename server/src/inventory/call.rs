@@ -104,7 +104,7 @@ pub(super) async fn call_with(
         let master = inner.scripts.of(head.event.id)?;
         let generation = master.generation();
         let Some((epoch, seq)) = life.current(generation) else {
-            rebuild::open(inner, head.event, &life).await?;
+            rebuild::open(inner, head.event, &life).await.map_err(not_begun)?;
             continue;
         };
         let head_bytes = head.encode(master.deadline_ms(), epoch, seq);
@@ -131,16 +131,25 @@ pub(super) async fn call_with(
             },
             Err(Failure::NoScript) => {
                 let seen = master.redis();
-                let now = master.reload(seen.as_ref()).await?;
+                let now = master.reload(seen.as_ref()).await.map_err(not_begun)?;
                 if seen.is_some_and(|seen| seen != now) {
                     tracing::warn!("another Redis answers: its events will be looked at again");
                 }
             }
             Err(Failure::Moved) => inner.scripts.moved().await,
+            Err(Failure::Error(error)) if verb.only_reads() => return Err(not_begun(error)),
             Err(Failure::Error(error)) => return Err(error),
         }
     }
     Err(InventoryError::Unavailable("the event's inventory is not open".into()))
+}
+
+/// Without an answer to something that changes nothing, nothing has happened: there is no key to ask again with.
+fn not_begun(error: InventoryError) -> InventoryError {
+    match error {
+        InventoryError::TimeoutUnknown => InventoryError::Unavailable("no answer in time".into()),
+        other => other,
+    }
 }
 
 /// Calls a script that answers a caller, and reads the answer.
@@ -164,11 +173,12 @@ pub(super) async fn ask_with<T>(
     read: impl FnOnce(Result<Success<'_>, Refusal>, &Reply) -> Result<T, InventoryError>,
 ) -> Result<Answer<T>, InventoryError> {
     let (epoch, reply) = call_with(inner, verb, head, body, more).await?;
-    read_answer(head, epoch, &reply, read)
+    read_answer(inner, head, epoch, &reply, read)
 }
 
 /// Reads the answer to a caller out of a reply.
 pub(super) fn read_answer<T>(
+    inner: &Inner,
     head: &Head<'_>,
     epoch: u32,
     reply: &Reply,
@@ -181,5 +191,9 @@ pub(super) fn read_answer<T>(
     }
     let ScriptAnswer { position, server_ms, outcome } = answer::decode(head.identity, reply.bytes(0), reply.bytes(1))?;
     let is_replayed = reply.word == Word::Replayed;
+    // A remembered answer speaks of then.
+    if !is_replayed && let Ok(success) = &outcome {
+        inner.told.note(head.event.id, head.identity, epoch, success.hold.as_ref());
+    }
     Ok(Answer { outcome: read(outcome, reply)?, position, is_replayed, server_ms })
 }

@@ -1,10 +1,12 @@
 //! Changing a basket that is there: extend, release, lock and unlock for a checkout, and looking at it.
 
-use super::call::{Head, ask, call};
+use super::call::{Head, ask, ask_with, call};
 use super::record::decode_hold;
+use super::rule::ReleaseRules;
 use super::script::Verb;
 use super::{Answer, Caller, ChangeOutcome, HoldRecord, Inner, InventoryError, LockOutcome, ReleaseWhat};
 use crate::catalogue::EventFacts;
+use fred::types::Value;
 use seatwire_proto::client::MAX_SEATS_PER_COMMAND;
 use seatwire_proto::id::{HoldId, IdentityId, OrderId};
 use std::sync::Arc;
@@ -18,7 +20,17 @@ async fn change(
     head: &Head<'_>,
     body: &[u8],
 ) -> Result<Answer<ChangeOutcome>, InventoryError> {
-    ask(inner, verb, head, body, |outcome, _| {
+    change_with(inner, verb, head, body, &[]).await
+}
+
+async fn change_with(
+    inner: &Arc<Inner>,
+    verb: Verb,
+    head: &Head<'_>,
+    body: &[u8],
+    more: &[Value],
+) -> Result<Answer<ChangeOutcome>, InventoryError> {
+    ask_with(inner, verb, head, body, more, |outcome, _| {
         Ok(match outcome {
             Ok(success) => ChangeOutcome::Done(success.hold),
             Err(refusal) => ChangeOutcome::Refused(refusal),
@@ -42,6 +54,7 @@ pub(super) async fn release(
     caller: &Caller,
     hold: HoldId,
     what: &ReleaseWhat,
+    rules: &ReleaseRules,
 ) -> Result<Answer<ChangeOutcome>, InventoryError> {
     let mut body = hold.uuid().as_bytes().to_vec();
     match what {
@@ -61,7 +74,9 @@ pub(super) async fn release(
             }
         }
     }
-    change(inner, Verb::Release, &Head::of(caller), &body).await
+    let mut head = Head::of(caller);
+    let more: Vec<Value> = rules.encode(&caller.event).map(|rules| head.with_rules(rules)).into_iter().collect();
+    change_with(inner, Verb::Release, &head, &body, &more).await
 }
 
 pub(super) async fn lock(
@@ -97,6 +112,17 @@ pub(super) async fn unlock(
     change(inner, Verb::Unlock, &Head::without_key(event, identity), &body).await
 }
 
+/// What is behind a hold's id for one identity.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum FoundHold {
+    /// It is open.
+    Open(HoldRecord),
+    /// It ended within the last ten minutes.
+    Ended,
+    /// Never the identity's, given back, sold, or long over.
+    Unknown,
+}
+
 pub(super) async fn open_hold(
     inner: &Arc<Inner>,
     event: &Arc<EventFacts>,
@@ -104,4 +130,19 @@ pub(super) async fn open_hold(
 ) -> Result<Option<HoldRecord>, InventoryError> {
     let (_, reply) = call(inner, Verb::HoldRead, &Head::without_key(event, identity), &[]).await?;
     decode_hold(identity, reply.bytes(1))
+}
+
+pub(super) async fn find_hold(
+    inner: &Arc<Inner>,
+    event: &Arc<EventFacts>,
+    identity: IdentityId,
+    id: HoldId,
+) -> Result<FoundHold, InventoryError> {
+    let head = Head::without_key(event, identity);
+    let (_, reply) = call(inner, Verb::HoldRead, &head, id.uuid().as_bytes()).await?;
+    Ok(match decode_hold(identity, reply.bytes(1))? {
+        Some(hold) if hold.id == id => FoundHold::Open(hold),
+        _ if reply.int(2) == 1 => FoundHold::Ended,
+        _ => FoundHold::Unknown,
+    })
 }

@@ -2,9 +2,9 @@
 //! by scripts of the event's life, so nothing is taken from a Redis that may be behind. `job/journal_holds` writes it.
 
 use super::call::{Head, call_with};
-use super::record::IdentityRecord;
+use super::record::{IdentityRecord, decode_hold};
 use super::script::Verb;
-use super::{Inner, InventoryError};
+use super::{HoldRecord, Inner, InventoryError};
 use crate::catalogue::EventFacts;
 use crate::store::hold_journal::{JournalAnswer, JournalRecord};
 use fred::types::Value;
@@ -38,6 +38,12 @@ impl std::fmt::Display for StreamPosition {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         write!(f, "{}-{}", self.seq, self.step)
     }
+}
+
+/// The hold in a record, if it is not over: a locked one never is by itself.
+pub(super) fn hold_of(identity: IdentityId, record: &[u8], now_ms: u64) -> Result<Option<HoldRecord>, InventoryError> {
+    let hold = decode_hold(identity, &IdentityRecord::decode(record)?.hold)?;
+    Ok(hold.filter(|hold| hold.locked_by.is_some() || hold.expires_ms > now_ms))
 }
 
 /// What came behind a position.

@@ -31,10 +31,18 @@ struct Known {
     epoch: u32,
     /// Highest seq seen in this epoch.
     seq: u64,
+    /// The last epoch that was opened, trusted or not.
+    opened: u32,
     /// Of the Redis it was opened in.
     generation: u64,
     /// Epochs up to this one are over.
     lost: u32,
+    /// When this epoch answered last.
+    answered: Option<Instant>,
+    /// When the epoch before this one answered last.
+    answered_before: Option<Instant>,
+    /// Whether those who were answered in the epoch before have been looked for.
+    is_looked_for: bool,
 }
 
 impl EventLife {
@@ -53,7 +61,17 @@ impl EventLife {
     pub(super) fn begin(&self, generation: u64, epoch: u32, seq: u64) {
         self.may_have_holds.store(true, Ordering::Relaxed);
         let mut now = self.now.lock();
-        *now = Known { epoch, seq, generation, lost: now.lost };
+        let is_other = now.opened != epoch;
+        *now = Known {
+            epoch,
+            seq,
+            generation,
+            lost: now.lost,
+            opened: epoch,
+            answered: None,
+            answered_before: if is_other { now.answered } else { now.answered_before },
+            is_looked_for: !is_other && now.is_looked_for,
+        };
     }
 
     /// Notes how far the life has gone, as far as it is still the same.
@@ -61,7 +79,18 @@ impl EventLife {
         let mut now = self.now.lock();
         if now.epoch == epoch {
             now.seq = now.seq.max(seq);
+            now.answered = Some(Instant::now());
         }
+    }
+
+    /// Once after each change of life: the epoch that is open, and when the one before answered last.
+    pub(super) fn outlived(&self) -> Option<(u32, Instant)> {
+        let mut now = self.now.lock();
+        if now.epoch == 0 || now.is_looked_for {
+            return None;
+        }
+        now.is_looked_for = true;
+        now.answered_before.map(|answered| (now.epoch, answered))
     }
 
     /// This life is over, whatever Redis still has of it. Whoever asks next opens another.

@@ -1,7 +1,7 @@
 //! Rules about which seats go together: what a choice leaves beside it, and companion seats. `command` and
 //! `seatmap::candidates` come in with a plan; the scripts get the neighbours and decide on the seats as they are.
 
-use crate::catalogue::{EventFacts, SeatShape};
+use crate::catalogue::{EventFacts, Run, SeatShape};
 use roaring::RoaringBitmap;
 use seatwire_proto::seat::SeatIndex;
 use seatwire_proto::server::OrphanRule;
@@ -81,6 +81,63 @@ fn companions(shape: &SeatShape, chosen: &RoaringBitmap) -> Vec<Vec<u32>> {
         }
     }
     beside.into_values().collect()
+}
+
+/// What the script must look at when some seats of a hold are given up and others stay.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct ReleaseRules {
+    /// Seats that leave and should not be left alone: the seat, first seat and length of its run.
+    left: Vec<(u32, Run)>,
+    /// Accessible seats of a run one of which leaves, and the companion seats beside them.
+    beside: Vec<(Vec<u32>, Vec<u32>)>,
+}
+
+impl ReleaseRules {
+    /// What follows for these seats of the plan.
+    #[must_use]
+    pub fn of(event: &EventFacts, shape: &SeatShape, seats: &[SeatIndex]) -> Self {
+        let mut rules = Self::default();
+        let mut runs_looked_at = Vec::new();
+        for &seat in seats {
+            let Some(at) = shape.run_of(seat) else { continue };
+            let run = shape.runs[at];
+            if !shape.special.contains(seat.0) {
+                if event.rules.orphans != OrphanRule::Off {
+                    rules.left.push((seat.0, run));
+                }
+            } else if shape.is_accessible(seat.0) && !runs_looked_at.contains(&at) {
+                runs_looked_at.push(at);
+                let of = |is_wanted: &dyn Fn(u32) -> bool| {
+                    run.seats().filter(|&seat| is_wanted(seat)).take(MAX_BESIDE).collect::<Vec<u32>>()
+                };
+                let companions = of(&|seat| shape.companion.contains(seat));
+                if !companions.is_empty() {
+                    rules.beside.push((of(&|seat| shape.is_accessible(seat)), companions));
+                }
+            }
+        }
+        rules
+    }
+
+    /// The last argument of `lua/release.lua`; `None` when nothing of it can matter.
+    pub(super) fn encode(&self, event: &EventFacts) -> Option<Vec<u8>> {
+        if self.left.is_empty() && self.beside.is_empty() {
+            return None;
+        }
+        let mut out = vec![number_of(event.rules.orphans), self.beside.len() as u8];
+        for (accessible, companions) in &self.beside {
+            for seats in [accessible, companions] {
+                out.push(seats.len() as u8);
+                out.extend(seats.iter().flat_map(|seat| seat.to_le_bytes()));
+            }
+        }
+        for (seat, run) in &self.left {
+            out.extend(seat.to_le_bytes());
+            out.extend(run.first.to_le_bytes());
+            out.extend(u16::try_from(run.len).unwrap_or(u16::MAX).to_le_bytes());
+        }
+        Some(out)
+    }
 }
 
 /// The checks as `lua/orphan.lua` wants them.

@@ -52,6 +52,8 @@ const STAYS_HERE: &str = "redis.call('EXISTS', KEYS[1] .. '-')\n";
 const GIVES_BACK: &str = "gives_back = true\n";
 /// The verb also writes records of other identities.
 const TOUCHES_OTHERS: &str = "gives_back, others = true, {}\n";
+/// The rules of a verb that adds nothing; `take.lua` has them for those that do.
+const RULES: &str = "local rules = floor(flags / 16) % 2 == 1 and ARGV[#ARGV]\n";
 const HEAD: &str = include_str!("lua/head.lua");
 const TAKE: &str = include_str!("lua/take.lua");
 const ORPHAN: &str = include_str!("lua/orphan.lua");
@@ -98,6 +100,11 @@ impl Verb {
         Verb::Kept,
         Verb::Offer,
     ];
+
+    /// Whether it changes nothing a caller could ask for.
+    pub(super) const fn only_reads(self) -> bool {
+        matches!(self, Verb::ReadMap | Verb::HoldRead | Verb::Changes | Verb::Records | Verb::Stock | Verb::Kept)
+    }
 
     /// Whether it runs while Redis is full, and its parts in order.
     const fn source(self) -> (bool, &'static [&'static str]) {
@@ -185,9 +192,11 @@ impl Verb {
                 &[
                     HEAD,
                     GIVES_BACK,
+                    RULES,
                     SETTLE,
                     GIVE_BACK,
                     OWNED,
+                    ORPHAN,
                     include_str!("lua/release.lua"),
                     OWNED_WRITE,
                     TAIL,

@@ -4,7 +4,8 @@
 
 use crate::app::App;
 use crate::catalogue::EventFacts;
-use crate::inventory::Restored;
+use crate::inventory::key::event_number_of;
+use crate::inventory::{FoundHold, HoldRecord, Restored};
 use crate::shutdown::Phase;
 use futures_util::StreamExt;
 use futures_util::stream;
@@ -24,6 +25,7 @@ const REASON: &str = "store_lost";
 
 pub(super) async fn run(app: &App) {
     let mut again: Vec<(Instant, Restored)> = Vec::new();
+    let mut told_again: Vec<(Instant, Vec<HoldRecord>)> = Vec::new();
     let stopping = app.shutdown.reached(Phase::Stopping);
     tokio::pin!(stopping);
     loop {
@@ -31,7 +33,15 @@ pub(super) async fn run(app: &App) {
             tell(app, &restored).await;
             again.push((Instant::now() + AGAIN_AFTER, restored));
         }
+        let outlived = app.inventory.take_outlived();
+        if !outlived.is_empty() {
+            let missing = tell_missing(app, outlived).await;
+            told_again.push((Instant::now() + AGAIN_AFTER, missing));
+        }
         let now = Instant::now();
+        for (_, holds) in told_again.extract_if(.., |(at, _)| *at <= now).collect::<Vec<_>>() {
+            tell_missing(app, holds).await;
+        }
         for (_, restored) in again.extract_if(.., |(at, _)| *at <= now).collect::<Vec<_>>() {
             tell(app, &restored).await;
         }
@@ -58,6 +68,36 @@ async fn tell(app: &App, restored: &Restored) {
         let push = Push::HoldRevoked { hold: hold.to_wire(&event, app.inventory.now_ms()), reason: REASON.into() };
         app.sender.to_identity(hold.identity, &push).await;
     }
+}
+
+/// Tells the owners of holds that were answered a moment before the loss and of which the new life knows nothing; returns
+/// those, and those that could not be looked for.
+async fn tell_missing(app: &App, holds: Vec<HoldRecord>) -> Vec<HoldRecord> {
+    let looks = stream::iter(holds).map(|hold| async move {
+        let found = match app.catalogue.event_by_number(event_number_of(hold.id)).await {
+            Ok(Some(event)) => {
+                app.inventory.find_hold(&event, hold.identity, hold.id).await.map(|found| (event, found))
+            }
+            Ok(None) => return None,
+            Err(error) => Err(error.into()),
+        };
+        match found {
+            Ok((_, FoundHold::Open(_) | FoundHold::Ended)) => None,
+            Ok((_, FoundHold::Unknown)) if hold.expires_ms <= app.inventory.now_ms() => None,
+            Ok((event, FoundHold::Unknown)) => {
+                let wire = hold.to_wire(&event, app.inventory.now_ms());
+                let revoked = Push::HoldRevoked { hold: wire, reason: REASON.into() };
+                app.sender.to_identity(hold.identity, &revoked).await;
+                app.sender.to_identity(hold.identity, &Push::HoldUpdate { id: hold.id, hold: None }).await;
+                Some(hold)
+            }
+            Err(error) => {
+                tracing::debug!(identity = %hold.identity, %error, "a basket could not be looked for");
+                Some(hold)
+            }
+        }
+    });
+    looks.buffer_unordered(MAX_AT_ONCE).filter_map(std::future::ready).collect().await
 }
 
 async fn tell_owner(app: &App, event: &Arc<EventFacts>, identity: IdentityId, id: HoldId) {

@@ -113,6 +113,12 @@ impl Eyes<'_> {
         gaps
     }
 
+    /// Whether a seat for a wheelchair user that would do otherwise is open.
+    pub(super) fn has_accessible(&self) -> bool {
+        let is_one = |&seat: &u32| self.shape.is_accessible(seat) && self.fits_tier(seat) && self.is_open(seat);
+        self.shape.runs.iter().filter(|run| self.is_wished(**run)).any(|run| run.seats().any(|seat| is_one(&seat)))
+    }
+
     fn distance(&self, seat: u32) -> u64 {
         u64::from(self.shape.distances.get(seat as usize).copied().unwrap_or(u32::MAX))
     }
@@ -262,11 +268,13 @@ pub(super) fn stretches(eyes: &Eyes<'_>) -> Vec<Stretches> {
         for gap in eyes.gaps(*run, |seat| eyes.would_do(seat)) {
             for first in gap.clone().step_by(usize::from(u16::MAX).min(MAX_SCANNED as usize)) {
                 let len = (gap.end - first).min(MAX_SCANNED).min(u32::from(u16::MAX));
+                let around = (run.first, u16::try_from(run.len).unwrap_or(u16::MAX));
                 match parts.last_mut() {
                     Some(part) if part.stretches[0].0 + MAX_SCANNED >= first + len => {
                         part.stretches.push((first, len as u16));
+                        part.runs.push(around);
                     }
-                    _ => parts.push(Stretches { stretches: vec![(first, len as u16)] }),
+                    _ => parts.push(Stretches { stretches: vec![(first, len as u16)], runs: vec![around] }),
                 }
             }
         }

@@ -64,7 +64,20 @@ impl LiveEvent {
             if !looks_at_marked {
                 found = look(&|_| false);
             }
-            let choice = if found.blocks.is_empty() { Choice::Nothing(nothing(&found)) } else { Choice::Wait };
+            let choice = if found.blocks.is_empty() {
+                let eyes = Eyes {
+                    event: &facts,
+                    shape,
+                    states: &states,
+                    wish,
+                    is_in_flight: &|_| false,
+                    takes_special: false,
+                };
+                let is_gone = wish.accessible > 0 && !eyes.has_accessible();
+                Choice::Nothing(if is_gone { Nothing::SoldOut } else { nothing(&found) })
+            } else {
+                Choice::Wait
+            };
             return Picked { position, choice };
         }
         let spread = (1 + marks.crowd(now_ms) / BUYERS_A_STEP).min(MAX_SPREAD);

@@ -494,7 +494,16 @@ async fn greet<T: Transport>(transport: &Arc<T>, body: &client::Hello) -> Option
         None => known,
     };
     let basket = match identity {
-        Some(identity) => door.counter.basket(identity).await,
+        Some(identity) => match door.counter.basket(identity).await {
+            Ok(basket) => basket,
+            Err(why) => {
+                // It may say hello again on this socket: nothing else of it is wrong.
+                if is_first {
+                    await_hello_again(transport);
+                }
+                return Some(Err(why));
+            }
+        },
         None => hello::Basket::default(),
     };
     Some(Ok(welcome(transport, body, identity, basket)))

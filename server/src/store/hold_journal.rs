@@ -325,21 +325,21 @@ pub async fn forget_answers(executor: impl PgExecutor<'_>, before_s: u64) -> Res
     Ok(done.rows_affected())
 }
 
-/// Events in which the identity had a hold when the journal was last written; at most `most`.
+/// Records of the identity with a hold in it, as the journal was last written; at most `most`.
 ///
 /// # Errors
 /// When Postgres cannot answer.
-pub async fn events_with_hold(
+pub async fn with_hold(
     executor: impl PgExecutor<'_>,
     identity: IdentityId,
     most: u32,
-) -> Result<Vec<EventId>, StoreError> {
-    let rows = sqlx::query_scalar!(
-        "select event_id from journal_records where identity_id = $1 and has_hold limit $2",
+) -> Result<Vec<(EventId, Vec<u8>)>, StoreError> {
+    let rows = sqlx::query!(
+        "select event_id, record from journal_records where identity_id = $1 and has_hold limit $2",
         identity.uuid(),
         i64::from(most)
     )
     .fetch_all(executor)
     .await?;
-    Ok(rows.into_iter().map(EventId::from_uuid).collect())
+    Ok(rows.into_iter().map(|row| (EventId::from_uuid(row.event_id), row.record)).collect())
 }

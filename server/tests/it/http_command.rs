@@ -50,6 +50,24 @@ async fn a_hold_is_made_read_extended_and_released() {
 }
 
 #[tokio::test]
+async fn a_hold_that_is_over_says_so_to_its_owner_and_nothing_to_others() {
+    let (stage, event) = Stage::with_event(&Draft { hold_ttl_ms: 1_000, ..Draft::default() }).await;
+    let node = stage.node().await;
+    let (guest, other) = (Guest::new(&node.url).await, Guest::new(&node.url).await);
+    let (status, body) = guest.post(&format!("/v1/events/{event}/holds"), "k1", json!({"seats": [2]})).await;
+    assert_eq!(status, 201, "{body}");
+    let path = format!("/v1/holds/{}", body["hold"]["id"].as_str().expect("an id"));
+    let (status, body) = crate::support::eventually("the end of the hold", || async {
+        let answer = guest.get(&path).await;
+        (answer.0 != 200).then_some(answer)
+    })
+    .await;
+    assert_eq!((status, &body["error"]["code"]), (410, &json!("hold_expired")), "{body}");
+    let (status, body) = other.get(&path).await;
+    assert_eq!((status, &body["error"]["code"]), (404, &json!("hold_not_found")), "{body}");
+}
+
+#[tokio::test]
 async fn a_key_means_the_same_over_http_and_on_a_socket() {
     let (stage, event) = Stage::with_event(&Draft::default()).await;
     let node = stage.node().await;

@@ -3,8 +3,8 @@
 -- Order of checks: take.lua's, then the seats; not_enough or sold_out; limit_exceeded.
 -- ARGV[2]  seats wanted I2, 1 when any will do B, orphan rule B, refusal B when nothing is found (0: there is more to look
 --          at), longest block I4, price groups B, stretches I2, first seat I4 and number of seats I4 of the part of the map
---          they lie in; the groups (15 bytes each); the stretches: first seat I4, length I2; of each seat of the part its
---          group B.
+--          they lie in; the groups (15 bytes each); the stretches: first seat I4, length I2, and the same of the run each
+--          lies in; of each seat of the part its group B.
 -- Answers  held with a byte (1: one block) and the words of the added seats; missed when nothing was found and there is
 --          more to look at. Publishes the seats as held, and what ended. At most 16,384 seats.
 local seats_n, takes_any, rule, refusal, most, groups_n, stretches_n, part_first, part_n = unpack('<I2BBBI4BI2I4I4', body)
@@ -13,15 +13,15 @@ local added_n, lines, words, is_together = 0, '', '', 0
 if code == DONE then
   local is_all_swept = open == 0 or expire_due(MAX_LAZY)
   local stretches_at = groups_at + GROUP * groups_n
-  local tiers_at = stretches_at + 6 * stretches_n
+  local tiers_at = stretches_at + 12 * stretches_n
   local bytes = part_n > 0 and call('GETRANGE', map, part_first * 4, (part_first + part_n) * 4 - 1) or ''
   local free, chosen = '\0\0\0\0', {}
   local wanted = takes_any == 1 and 1 or seats_n
   local block = string.rep(free, wanted)
   for i = 0, stretches_n - 1 do
-    local first, n = unpack('<I4I2', body, stretches_at + 6 * i)
+    local first, n, run_first, run_n = unpack('<I4I2I4I2', body, stretches_at + 12 * i)
     local from = (first - part_first) * 4 + 1
-    local last = from + 4 * n - 1
+    local begin, last = from, from + 4 * n - 1
     while #chosen < seats_n and from + 4 * wanted - 1 <= last do
       local owners = sub(bytes, from, last)
       local found = string.find(owners, block, 1, true)
@@ -31,14 +31,27 @@ if code == DONE then
       from = from + found - 1
       if sub(bytes, from, from + 4 * wanted - 1) == block and from + 4 * wanted - 1 <= last then
         local seat = part_first + (from - 1) / 4
-        -- One seat left beside the block is what a strict rule forbids.
-        local is_orphan = rule == 2 and takes_any == 0 and from + 4 * wanted + 3 <= last
-          and sub(bytes, from + 4 * wanted, from + 4 * wanted + 3) == free
-          and (from + 4 * wanted + 3 == last or sub(bytes, from + 4 * wanted + 4, from + 4 * wanted + 7) ~= free)
+        -- One seat left beside the block is what a strict rule forbids, unless the run is nearly sold out. A lenient one
+        -- allows it here: a block begins where its free seats begin.
+        local is_orphan = false
+        if rule == 2 and takes_any == 0 then
+          local after = from + 4 * wanted
+          is_orphan = after + 3 <= last and sub(bytes, after, after + 3) == free
+              and (after + 3 == last or sub(bytes, after + 4, after + 7) ~= free)
+            or from > begin and sub(bytes, from - 4, from - 1) == free
+              and (from - 4 == begin or sub(bytes, from - 8, from - 5) ~= free)
+          if is_orphan then
+            local owners, left = call('GETRANGE', map, run_first * 4, (run_first + run_n) * 4 - 1), -wanted
+            for k = 1, #owners, 4 do
+              if sub(owners, k, k + 3) == free then left = left + 1 end
+            end
+            is_orphan = left > max(1, floor(run_n / 10))
+          end
+        end
         if not is_orphan then
           for k = 0, wanted - 1 do chosen[#chosen + 1] = seat + k end
         end
-        from = from + 4 * wanted
+        from = from + (is_orphan and 4 or 4 * wanted)
       end
     end
     if #chosen == seats_n then break end

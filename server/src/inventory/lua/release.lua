@@ -1,7 +1,12 @@
 -- release: gives back all of a hold, or some seats and places of it.
--- Order of checks: owned.lua's, hold_locked, not_in_hold (which is not remembered).
+-- Order of checks: owned.lua's, hold_locked, not_in_hold (which is not remembered), companion_rule, orphan_seat: what
+-- remains must be what could have been held, as far as giving some of it up makes a difference. All may always go.
 -- ARGV[2]  hold id c16, all B; then count of seats I2, seats I4 each, areas: (area I4, quantity I4) each.
+-- ARGV[#]  the rules, when there are any: orphan rule B, groups B, each: accessible seats B, seats I4, the companion seats
+--          beside them B, seats I4; then of each seat that leaves and must not be left alone: seat I4, its run's first seat
+--          I4 and length I2.
 -- Answers  done with what is left of the hold. Publishes what became available.
+local COMPANION_RULE, ORPHAN_SEAT = 33, 34
 if code == DONE and is_locked then
   code, extra = HOLD_LOCKED, order
 elseif code == DONE and byte(body, 17) == 1 then
@@ -36,6 +41,44 @@ elseif code == DONE then
       code, extra, is_remembered = NOT_IN_HOLD, pack('<BI2', 1, leaving_n), false
     end
     leaving_n = leaving_n + 1
+  end
+  if code == DONE and rules then
+    local at = 3
+    local function has_kept()
+      local has_one = false
+      for _ = 1, byte(rules, at) do
+        local seat = sub(rules, at + 1, at + 4)
+        if is_held[seat] and not is_leaving[seat] then has_one = true end
+        at = at + 4
+      end
+      at = at + 1
+      return has_one
+    end
+    for _ = 1, byte(rules, 2) do
+      local has_accessible, has_companion = has_kept(), has_kept()
+      if has_companion and not has_accessible then code = COMPANION_RULE end
+    end
+    local checks, kept_lines = {}, {}
+    for i = 1, #seats, 5 do
+      if not is_leaving[sub(seats, i, i + 3)] then kept_lines[#kept_lines + 1] = sub(seats, i, i + 4) end
+    end
+    for i = at, code == DONE and #rules or 0, 10 do
+      local seat, first, n = unpack('<I4I4I2', rules, i)
+      local function is_closed(other)
+        if other < first or other >= first + n then return true end
+        local owner = call('GETRANGE', base .. 's', other * 4, other * 4 + 3)
+        return owner ~= '\0\0\0\0' and not is_leaving[pack('<I4', other)]
+      end
+      -- What is kept for an allocation is for nobody, so it is not left alone.
+      local kind = m_flags % 2 == 1 and byte(call('GETRANGE', base .. 'k', seat, seat)) or 0
+      if kind == 0 and is_closed(seat - 1) and is_closed(seat + 1) then
+        checks[#checks + 1] = pack('<I4I4I4I2', seat, NOBODY, first, n)
+      end
+    end
+    if #checks > 0 then
+      local found = find_orphans(byte(rules, 1), table.concat(checks), table.concat(kept_lines), is_leaving)
+      if found ~= '' then code, extra = ORPHAN_SEAT, found end
+    end
   end
   if code == DONE then
     local kept_seats, kept_areas, is_used = {}, {}, {}

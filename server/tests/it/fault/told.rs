@@ -92,6 +92,74 @@ async fn hello_names_every_open_hold_of_the_identity_also_of_events_the_node_nev
     assert_eq!(hello(&second.url, &stranger).await["holds"], json!([]));
 }
 
+#[tokio::test(flavor = "multi_thread")]
+async fn a_hold_that_the_journal_had_not_yet_is_revoked_by_the_node_that_answered_it() {
+    let (mut stage, event) = Stage::with_event(&Draft::default()).await;
+    let node = stage.node().await;
+    let (mut client, _) = Client::guest(&node.url).await;
+    let (mut other, _) = Client::guest(&node.url).await;
+    let held = hold(&mut client, &event, &[1]).await;
+    let kept = hold(&mut other, &event, &[5]).await;
+    eventually("the journal", || async { (holds_written(&stage).await == 2).then_some(()) }).await;
+    stage.redis.kill();
+    // As if it had been written a moment later.
+    sqlx::query("delete from journal_records where identity_id = (select identity_id from journal_records limit 1)")
+        .execute(stage.store.pool())
+        .await
+        .expect("writes");
+    stage.redis.restart().await;
+    let lost: i64 = 2 - holds_written(&stage).await;
+    assert_eq!(lost, 1);
+    let which: Vec<u8> = sqlx::query_scalar("select record from journal_records where has_hold")
+        .fetch_one(stage.store.pool())
+        .await
+        .expect("reads");
+    let is_client_kept = {
+        let id: seatwire_proto::id::HoldId = held["id"].as_str().and_then(|id| id.parse().ok()).expect("an id");
+        which.windows(16).any(|bytes| bytes == id.uuid().as_bytes())
+    };
+    let (loser, lost, lucky, found) =
+        if is_client_kept { (&mut other, &kept, &mut client, &held) } else { (&mut client, &held, &mut other, &kept) };
+    let push = loser.push("hold.revoked").await;
+    assert_eq!((&push["hold"]["id"], &push["reason"]), (&lost["id"], &"store_lost".into()));
+    let push = loser.push_where("hold.update", |push| push["hold"].is_null()).await;
+    assert_eq!(push["id"], lost["id"]);
+    let push = lucky.push_where("hold.update", |_| true).await;
+    assert_eq!((&push["id"], &push["hold"]["id"]), (&found["id"], &found["id"]), "{push}");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn hello_never_says_that_there_is_no_hold_while_nobody_can_know() {
+    let (stage, event) = Stage::with_event(&Draft::default()).await;
+    let node = stage.node().await;
+    let (mut client, guest) = Client::guest(&node.url).await;
+    let held = hold(&mut client, &event, &[1]).await;
+    eventually("the journal", || async { (holds_written(&stage).await == 1).then_some(()) }).await;
+    stage.redis.signal("STOP");
+    // The journal answers for a Redis that does not.
+    let mut second = Client::open(&node.url).await;
+    let reply = second.call("hello", json!({"token": guest.token})).await;
+    assert_eq!(reply["holds"][0]["id"], held["id"], "{reply}");
+    assert_eq!(reply["holds"][0]["lines"], held["lines"]);
+    let (status, body) = guest.get(&format!("/v1/holds/{}", held["id"].as_str().expect("an id"))).await;
+    assert_eq!((status, &body["error"]["code"]), (503, &json!("unavailable")), "a read has no key: {body}");
+    // Without the journal nobody knows; the same socket asks again.
+    let change = async |sql: &'static str| {
+        sqlx::raw_sql(sql).execute(stage.store.pool()).await.expect("renames");
+    };
+    change("alter table journal_records rename to journal_gone").await;
+    let mut third = Client::open(&node.url).await;
+    let reply = third.call("hello", json!({"token": guest.token})).await;
+    assert_eq!((&reply["ok"], &reply["error"]["code"]), (&json!(false), &json!("unavailable")), "{reply}");
+    change("alter table journal_gone rename to journal_records").await;
+    let reply = third.call("hello", json!({"token": guest.token})).await;
+    assert_eq!(reply["holds"][0]["id"], held["id"], "{reply}");
+    stage.redis.signal("CONT");
+    // And once Redis answers, its word.
+    let push = second.push_where("hold.update", |push| push["id"] == held["id"]).await;
+    assert_eq!(push["hold"]["lines"], held["lines"]);
+}
+
 /// A folder of an embedded server; gone when dropped.
 struct Folder(PathBuf);
 

@@ -24,7 +24,7 @@ impl Shelf {
     }
 
     async fn scan(&self, identity: IdentityId, wanted: u16, takes_any: bool, parts: &[(u32, u16)]) -> BestTry {
-        let part = Stretches { stretches: parts.to_vec() };
+        let part = Stretches { stretches: parts.to_vec(), ..Stretches::default() };
         let nothing = Some(Nothing::NotEnough { most_together: 1 });
         let caller = self.caller(identity);
         self.inventory.hold_scanned(&caller, wanted, takes_any, &part, nothing).await.expect("Redis answers")
@@ -135,6 +135,23 @@ async fn a_scan_finds_the_one_block_left_and_any_seats_where_any_will_do() {
 }
 
 #[tokio::test]
+async fn a_scan_under_a_strict_rule_leaves_no_single_seat_but_in_a_run_nearly_sold_out() {
+    let shelf = Shelf::with(|facts| {
+        facts.rules.orphans = OrphanRule::Strict;
+        facts.rules.seats_per_identity = 40;
+    })
+    .await;
+    let (ann, bob) = (IdentityId::generate(), IdentityId::generate());
+    // Free: 3 to 5 and 8 of the first run, 13 to 15 of the second.
+    let is_kept = |seat: &u32| [3, 4, 5, 8, 13, 14, 15].contains(seat);
+    shelf.held(ann, &(0..20).filter(|seat| !is_kept(seat)).collect::<Vec<_>>()).await;
+    let refused_in = async |parts: &[(u32, u16)]| refused(outcome(shelf.scan(bob, 2, false, parts).await));
+    assert_eq!(refused_in(&[(0, 10)]).await, Refusal::NotEnough { most_together: 1 }, "two would stay of ten");
+    let (_, added, _) = held(shelf.scan(bob, 2, false, &[(0, 10), (10, 10)]).await);
+    assert_eq!(added, [13, 14], "one of ten may stay");
+}
+
+#[tokio::test]
 async fn refusals_of_best_seats_come_in_the_stated_order() {
     for scans in [false, true] {
         let shelf = Shelf::new().await;
@@ -147,7 +164,7 @@ async fn refusals_of_best_seats_come_in_the_stated_order() {
             let caller = seatwire::inventory::Caller { event: Arc::new(facts.clone()), ..shelf.caller(identity) };
             let nothing = Some(Nothing::SoldOut);
             let tried = if scans {
-                let part = Stretches { stretches: vec![(seats[0], seats.len() as u16)] };
+                let part = Stretches { stretches: vec![(seats[0], seats.len() as u16)], ..Stretches::default() };
                 shelf.inventory.hold_scanned(&caller, seats.len() as u16, false, &part, nothing).await
             } else {
                 let looked = Looked { seq: shelf.position().await.1, opened: 0 };

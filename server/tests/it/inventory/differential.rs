@@ -279,7 +279,7 @@ impl Run {
         }
         let body = format!("scan {wanted} {takes_any} {stretches:?}");
         let (caller, key) = self.caller(identity, &body);
-        let part = Stretches { stretches: stretches.clone() };
+        let part = Stretches { stretches: stretches.clone(), ..Stretches::default() };
         let nothing = Some(Nothing::NotEnough { most_together: 0 });
         let tried = self.shelf.inventory.hold_scanned(&caller, wanted, takes_any, &part, nothing).await;
         self.note(format!("{identity} {key:?} {body}"));

@@ -213,6 +213,8 @@ async fn a_command_that_comes_too_late_does_nothing() {
     let error = shelf.try_hold(shelf.caller(ann), &[2]).await.expect_err("Redis is asleep");
     assert!(matches!(error, InventoryError::TimeoutUnknown), "{error:?}");
     let asleep = began.elapsed();
+    let error = shelf.inventory.open_hold(&shelf.event, ann).await.expect_err("Redis is asleep");
+    assert!(matches!(error, InventoryError::Unavailable(_)), "a read changes nothing: {error:?}");
     assert!(asleep < std::time::Duration::from_millis(700), "{asleep:?}");
     // The deadline passes while the command lies in Redis' socket.
     let deadline_ms = shelf.inventory.now_ms() + 100;

@@ -87,7 +87,7 @@ async fn what_does_not_fit_is_told() {
     let reply = ask(&mut careful, json!({"max_price_minor": 4749})).await;
     assert!(added(&reply).iter().all(|seat| *seat >= 4), "{reply}");
     let reply = ask(&mut careful, json!({"accessible": 1})).await;
-    assert_eq!(code(&reply), "not_enough", "no place for a wheelchair here: {reply}");
+    assert_eq!(code(&reply), "sold_out", "no place for a wheelchair here: {reply}");
     let reply = ask(&mut careful, json!({"quantity": 3})).await;
     assert_eq!(code(&reply), "limit_exceeded");
     assert_eq!(reply["error"]["data"], json!({"limit": 4, "used": 2}));
@@ -168,7 +168,7 @@ async fn wheelchair_users_get_their_place_and_a_companion_beside_it() {
     // There is no other; whoever asks for one is told so, and all the rest goes to others.
     let (mut other, _) = Client::guest(&node.url).await;
     let reply = other.call("hold_best", json!({"key": "1", "event": event, "quantity": 1, "accessible": 1})).await;
-    assert_eq!(code(&reply), "not_enough", "{reply}");
+    assert_eq!(code(&reply), "sold_out", "{reply}");
     let reply = other.call("hold_best", json!({"key": "2", "event": event, "quantity": 4})).await;
     assert!(added(&reply).iter().all(|seat| ![6, 7].contains(seat)), "{reply}");
 }
@@ -186,4 +186,46 @@ async fn nobody_leaves_a_single_seat_where_that_is_forbidden() {
     let (mut other, _) = Client::guest(&node.url).await;
     let reply = other.call("hold_best", json!({"key": "1", "event": event, "quantity": 3})).await;
     assert!([vec![4, 5, 6], vec![7, 8, 9]].contains(&added(&reply)), "{reply}");
+}
+
+#[tokio::test]
+async fn giving_up_some_seats_leaves_neither_a_single_seat_nor_a_companion_alone() {
+    let draft = Draft {
+        rows: vec![10, 6],
+        accessible: vec![10],
+        companion: vec![11],
+        orphans: OrphanRule::Strict,
+        ..Draft::default()
+    };
+    let (stage, event) = Stage::with_event(&draft).await;
+    let node = stage.node().await;
+    let (mut buyer, _) = Client::guest(&node.url).await;
+    let reply = buyer.call("hold", json!({"key": "1", "event": event, "seats": [4, 5, 6, 7, 10, 11]})).await;
+    assert_eq!(code(&reply), "ok", "{reply}");
+    let hold = reply["hold"]["id"].clone();
+    let mut release =
+        async |key: &str, seats: &[u32]| buyer.call("release", json!({"key": key, "hold": hold, "seats": seats})).await;
+    let reply = release("2", &[5]).await;
+    assert_eq!((code(&reply), &reply["error"]["data"]["seats"]), ("orphan_seat", &json!([5])), "{reply}");
+    assert_eq!(code(&release("3", &[10]).await), "companion_rule");
+    // At the end, a pair, or the companion with the accessible seat: nothing is left alone.
+    assert_eq!(code(&release("4", &[4]).await), "ok");
+    assert_eq!(code(&release("5", &[10, 11]).await), "ok");
+    let reply = release("6", &[6]).await;
+    assert_eq!((code(&reply), &reply["error"]["data"]["seats"]), ("orphan_seat", &json!([6])), "{reply}");
+    assert_eq!(code(&release("7", &[5, 6]).await), "ok");
+    let reply = buyer.call("release", json!({"key": "8", "hold": hold})).await;
+    assert_eq!((code(&reply), &reply["hold"]), ("ok", &Value::Null), "all may always go");
+}
+
+#[tokio::test]
+async fn a_tier_named_twice_is_a_bad_field_and_a_section_without_wheelchair_seats_has_none() {
+    let (stage, event) = Stage::with_event(&Draft::default()).await;
+    let node = stage.node().await;
+    let (mut buyer, _) = Client::guest(&node.url).await;
+    let twice = json!({"key": "1", "event": event, "quantity": 1, "price_tiers": ["A", "A"]});
+    let reply = buyer.call("hold_best", twice).await;
+    assert_eq!((code(&reply), &reply["error"]["data"]["path"]), ("bad_field", &json!("/price_tiers/1")), "{reply}");
+    let reply = buyer.call("hold_best", json!({"key": "2", "event": event, "quantity": 1, "accessible": 1})).await;
+    assert_eq!(code(&reply), "sold_out", "{reply}");
 }

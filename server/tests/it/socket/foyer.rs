@@ -96,8 +96,8 @@ impl Counter for Clerk {
         .boxed()
     }
 
-    fn basket(&self, _: IdentityId) -> BoxFuture<'_, Basket> {
-        async { Basket::default() }.boxed()
+    fn basket(&self, _: IdentityId) -> BoxFuture<'_, Result<Basket, ErrorObject>> {
+        async { Ok(Basket::default()) }.boxed()
     }
 
     fn event(&self, event: EventId) -> BoxFuture<'_, Result<Arc<EventFacts>, ErrorObject>> {
