@@ -36,7 +36,6 @@ async fn hold_pairs(till: &Till, first: u32, n: u32) -> Vec<(IdentityId, u32)> {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-#[expect(clippy::print_stdout, reason = "figures of the run, for whoever asks with --nocapture")]
 async fn a_stadium_is_closed_for_at_most_five_seconds_and_keeps_ninety_nine_of_a_hundred_baskets() {
     let draft = Draft { rows: vec![200; 350], ..Draft::default() };
     let mut till = Till::open_with(&draft, &[]).await;

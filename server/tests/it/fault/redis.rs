@@ -36,7 +36,7 @@ async fn killed_without_persistence() {
         stage.redis.kill();
         stage.redis.restart().await;
     };
-    race.clone().run(fault).await;
+    Box::pin(race.clone().run(fault)).await;
     assert_eq!(race.epoch().await, 2);
 }
 
@@ -57,7 +57,7 @@ async fn restarted_with_a_stale_file() {
         std::fs::rename(&kept, &file).expect("renames");
         stage.redis.restart().await;
     };
-    race.clone().run(fault).await;
+    Box::pin(race.clone().run(fault)).await;
     assert_eq!(race.epoch().await, 2);
 }
 
@@ -77,7 +77,7 @@ async fn flushed() {
         race.more_grants(20).await;
         command(&url, &["SCRIPT", "FLUSH"]).await;
     };
-    race.clone().run(fault).await;
+    Box::pin(race.clone().run(fault)).await;
     assert_eq!(race.epoch().await, 2, "scripts alone are loaded again");
 }
 
@@ -100,7 +100,7 @@ async fn stopped_and_continued() {
             race.more_grants(10).await;
         }
     };
-    race.clone().run(fault).await;
+    Box::pin(race.clone().run(fault)).await;
     assert_eq!(race.epoch().await, 1, "nothing was lost");
 }
 
@@ -141,7 +141,7 @@ async fn full() {
         assert_eq!(paid["order"]["state"], "paid", "{paid}");
         command(&url, &["CONFIG", "SET", "maxmemory", "0"]).await;
     };
-    race.clone().run(fault).await;
+    Box::pin(race.clone().run(fault)).await;
     assert_eq!(race.epoch().await, 1);
 }
 
@@ -214,6 +214,6 @@ async fn a_lagging_replica_promoted() {
         // From here on the audit looks where the nodes look.
         race.stage.lock().await.redis = replica;
     };
-    race.clone().run(fault).await;
+    Box::pin(race.clone().run(fault)).await;
     assert_eq!(race.epoch().await, 2);
 }

@@ -1,7 +1,7 @@
 //! A hundred thousand random operations on the scripts and on the plain model: every outcome, every position and, now and
 //! then, every seat must agree. The seed is printed; `SEATWIRE_SEED` repeats a run, `SEATWIRE_OPERATIONS` sets its length.
 
-use super::model::{KEEP_MS, Model, ROW};
+use super::model::{AreaPlaces, KEEP_MS, Model, ROW};
 use super::shelf::Shelf;
 use rand::rngs::StdRng;
 use rand::{RngExt, SeedableRng};
@@ -72,10 +72,7 @@ struct Run {
 async fn the_scripts_and_a_plain_model_agree_on_random_operations() {
     let seed = setting("SEATWIRE_SEED").unwrap_or_else(rand::random);
     let operations = setting("SEATWIRE_OPERATIONS").map_or(OPERATIONS, |n| n as u32);
-    #[expect(clippy::print_stderr, reason = "the seed repeats a failed run")]
-    {
-        eprintln!("SEATWIRE_SEED={seed}");
-    }
+    eprintln!("SEATWIRE_SEED={seed}");
     let mut runs = tokio::task::JoinSet::new();
     for n in 0..EVENTS {
         runs.spawn(run(seed.wrapping_add(n), operations / EVENTS as u32));
@@ -395,7 +392,7 @@ impl Run {
 
     async fn release(&mut self, identity: IdentityId) {
         let hold = self.some_hold(identity);
-        let mut parts: Option<(Vec<SeatIndex>, Vec<(AreaIndex, u32)>)> = None;
+        let mut parts: Option<(Vec<SeatIndex>, AreaPlaces)> = None;
         if self.random.random_bool(0.7) {
             let places = self.model.places(identity);
             let (mut seats, mut areas) = (Vec::new(), Vec::new());

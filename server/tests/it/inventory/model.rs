@@ -7,6 +7,10 @@ use seatwire_proto::seat::{AreaIndex, SeatIndex};
 use seatwire_proto::server::OrphanRule;
 use std::collections::HashMap;
 
+/// Areas, and places of each.
+pub(super) type AreaPlaces = Vec<(AreaIndex, u32)>;
+type AreaSlice = [(AreaIndex, u32)];
+
 pub(super) const KEEP_MS: u64 = 600_000;
 const EXTENSION_MS: u64 = 120_000;
 const LIST_MS: u64 = 250;
@@ -456,7 +460,7 @@ impl Model {
         &mut self,
         identity: IdentityId,
         id: HoldId,
-        parts: Option<(&[SeatIndex], &[(AreaIndex, u32)])>,
+        parts: Option<(&[SeatIndex], &AreaSlice)>,
         now_ms: u64,
     ) -> ChangeOutcome {
         let hold = match self.owned(identity, id, now_ms) {

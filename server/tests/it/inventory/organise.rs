@@ -59,7 +59,8 @@ async fn block_takes_what_is_available_and_leaves_the_rest() {
     let (_, before) = shelf.position().await;
     let (held, sold, allocated) = (SeatState::Held, SeatState::Sold, SeatState::Blocked);
     // Seats asked for; those left alone; the first five seats after it; how many changes were published.
-    let cases: [(&[u32], &[(u32, SeatState)], &str, u64); 4] = [
+    type Case<'a> = (&'a [u32], &'a [(u32, SeatState)], &'static str, u64);
+    let cases: [Case<'_>; 4] = [
         (&[0, 1, 2, 3, 29], &[(1, held), (2, held), (3, sold)], "31120", 1),
         (&[0], &[], "31120", 0),
         (&[4], &[], "31123", 1),
