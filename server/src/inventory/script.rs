@@ -299,10 +299,6 @@ impl Verb {
         }
     }
 
-    const fn only_reads(self) -> bool {
-        matches!(self, Verb::ReadMap | Verb::HoldRead | Verb::Changes | Verb::Records | Verb::Stock | Verb::Kept)
-    }
-
     /// The whole text for this Redis, `is_sharded` when it is one of a cluster.
     pub(super) fn text(self, redis: &RedisIdentity, is_sharded: bool) -> String {
         let (allows_oom, parts) = self.source();
