@@ -51,7 +51,8 @@ impl Fair {
         let settings = HashMap::from([
             ("DATABASE_URL", self.database_url.as_str()),
             ("REDIS_URL", redis_url.as_str()),
-            // A busy machine is not what these tests are about.
+            // Eight nodes at once on one Postgres, maybe on a busy machine, which is not what these tests are about.
+            ("SEATWIRE_DB_CONNECTIONS", "6"),
             ("SEATWIRE_DB_ACQUIRE_MS", "5000"),
         ]);
         Node::start(&settings).await
@@ -60,6 +61,7 @@ impl Fair {
     async fn audit(&self, event: &str) -> (Option<i32>, String) {
         let mut command = Command::new(crate::support::program());
         command.args(["audit", event]).env("DATABASE_URL", &self.database_url).env("REDIS_URL", self.cluster.url());
+        command.env("SEATWIRE_DB_ACQUIRE_MS", "5000").env("SEATWIRE_DB_CONNECTIONS", "4");
         let output = tokio::task::spawn_blocking(move || command.output().expect("runs")).await.expect("ends");
         let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
         (output.status.code(), text(&output.stdout) + &text(&output.stderr))
