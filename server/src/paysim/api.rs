@@ -253,7 +253,9 @@ async fn confirm(sim: &Arc<Sim>, call: &Call, id: &str) -> Outcome {
         sim.bank.confirm(id, &method, verdict, return_url, action_url, &call.form.list("expand"))
     };
     match behaviour {
-        Behaviour::Succeed | Behaviour::RefundFails => Outcome::Reply(finish(Verdict::Charge)),
+        Behaviour::Succeed | Behaviour::RefundFails | Behaviour::RefundPends { .. } => {
+            Outcome::Reply(finish(Verdict::Charge))
+        }
         Behaviour::Decline(words) => Outcome::Reply(finish(Verdict::Decline(words))),
         Behaviour::NeedAction => Outcome::Reply(finish(Verdict::Action)),
         Behaviour::Delay { delay_ms } => {

@@ -55,6 +55,8 @@ pub(super) struct Books {
     pub(super) events: VecDeque<Event>,
     keys: HashMap<String, KeyState>,
     settlements: BTreeSet<(u64, String)>,
+    /// Refunds that succeed later, by when.
+    pending_refunds: BTreeSet<(u64, String)>,
     was_busy: HashSet<String>,
     last_line: u64,
 }
@@ -139,6 +141,12 @@ impl Bank {
                     books.intents.insert(intent.id.clone(), *intent);
                 }
                 Line::Refund(refund) => {
+                    // A later line of the same refund takes it off again: nothing is done twice.
+                    if let Some(at_ms) = refund.succeeds_ms {
+                        books.pending_refunds.insert((at_ms, refund.id.clone()));
+                    } else {
+                        books.pending_refunds.retain(|(_, id)| *id != refund.id);
+                    }
                     if !books.refunds.contains_key(&refund.id) {
                         books.refund_order.push(refund.id.clone());
                     }
@@ -391,7 +399,12 @@ impl Bank {
                 format!("Refund amount ({amount_minor}) is greater than unrefunded amount on charge ({left_minor})");
             return Reply::error(400, "invalid_request_error", None, &text).with("param", "amount".into());
         }
-        let fails = super::method::behaviour(&charge.method) == Some(Behaviour::RefundFails);
+        let behaviour = super::method::behaviour(&charge.method);
+        let fails = behaviour == Some(Behaviour::RefundFails);
+        let succeeds_ms = match behaviour {
+            Some(Behaviour::RefundPends { after_ms }) => Some(self.clock.now_ms() + after_ms),
+            _ => None,
+        };
         if !fails {
             charge.refunded_minor += amount_minor;
         }
@@ -402,7 +415,13 @@ impl Bank {
             amount_minor,
             currency: intent.currency.clone(),
             created_s: self.clock.now_ms() / 1_000,
-            status: if fails { "failed" } else { "succeeded" }.to_owned(),
+            status: match (fails, succeeds_ms) {
+                (true, _) => "failed",
+                (false, Some(_)) => "pending",
+                (false, None) => "succeeded",
+            }
+            .to_owned(),
+            succeeds_ms,
             failure_reason: fails.then(|| "expired_or_canceled_card".to_owned()),
             reason,
             metadata,
@@ -414,6 +433,9 @@ impl Bank {
         for kind in happened {
             let event = self.event(kind, refund.to_json());
             self.happened(&mut books, event);
+        }
+        if let Some(at_ms) = refund.succeeds_ms {
+            books.pending_refunds.insert((at_ms, refund.id.clone()));
         }
         books.append(&self.ledger, &Line::Refund(refund.clone()));
         books.refund_order.push(refund.id.clone());
@@ -447,6 +469,20 @@ impl Bank {
                 &["charge.failed", "payment_intent.payment_failed"]
             };
             self.record(&mut books, &id, intent, kinds);
+            settled += 1;
+        }
+        while let Some((at_ms, id)) = books.pending_refunds.first().cloned() {
+            if at_ms > now_ms {
+                break;
+            }
+            books.pending_refunds.pop_first();
+            let Some(refund) = books.refunds.get_mut(&id) else { continue };
+            "succeeded".clone_into(&mut refund.status);
+            refund.succeeds_ms = None;
+            let refund = refund.clone();
+            let event = self.event("refund.updated", refund.to_json());
+            self.happened(&mut books, event);
+            books.append(&self.ledger, &Line::Refund(refund));
             settled += 1;
         }
         settled

@@ -37,6 +37,7 @@ impl Page {
     ) -> Reply {
         let mut data = Vec::new();
         let mut has_more = false;
+        let mut is_known = self.starting_after.is_none() && self.ending_before.is_none();
         let mut take = |item: &T| {
             if !is_wanted(item) {
                 return false;
@@ -49,23 +50,34 @@ impl Page {
         };
         if let Some(end) = &self.ending_before {
             // The page just above `end`, still newest first.
-            for (_, item) in items.rev().skip_while(|(id, _)| id != end).skip(1) {
-                if take(item) {
-                    break;
-                }
-            }
-            data.reverse();
-        } else {
-            let mut is_after = self.starting_after.is_none();
-            for (id, item) in items {
-                if is_after {
+            for (id, item) in items.rev() {
+                if is_known {
                     if take(item) {
                         break;
                     }
                 } else {
-                    is_after = self.starting_after.as_deref() == Some(id);
+                    is_known = id == end;
                 }
             }
+            data.reverse();
+        } else {
+            for (id, item) in items {
+                if is_known {
+                    if take(item) {
+                        break;
+                    }
+                } else {
+                    is_known = self.starting_after.as_deref() == Some(id);
+                }
+            }
+        }
+        if !is_known {
+            return Reply::error(
+                400,
+                "invalid_request_error",
+                Some("resource_missing"),
+                "No such object to begin from",
+            );
         }
         Reply::ok(json!({"object": "list", "url": url, "has_more": has_more, "data": data}))
     }

@@ -47,6 +47,11 @@ pub(super) enum Behaviour {
     },
     /// Charges; a refund of it fails.
     RefundFails,
+    /// Charges; a refund of it is pending at first.
+    RefundPends {
+        /// How long.
+        after_ms: u64,
+    },
 }
 
 /// How long `processing` lasts where the name does not say.
@@ -74,6 +79,8 @@ pub(super) fn behaviour(method: &str) -> Option<Behaviour> {
         name => {
             if let Some(time) = name.strip_prefix("delay_") {
                 Behaviour::Delay { delay_ms: span_ms(time)? }
+            } else if let Some(time) = name.strip_prefix("refund_pending_") {
+                Behaviour::RefundPends { after_ms: span_ms(time)? }
             } else {
                 let time = name.strip_prefix("late_success_")?;
                 Behaviour::Process { after_ms: span_ms(time)?, is_charged: true }
@@ -136,6 +143,7 @@ mod tests {
         ));
         assert_eq!(behaviour("pm_card_authenticationRequired"), Some(Behaviour::NeedAction));
         assert_eq!(behaviour("pm_sim_delay_5s"), Some(Behaviour::Delay { delay_ms: 5_000 }));
+        assert_eq!(behaviour("pm_sim_refund_pending_40m"), Some(Behaviour::RefundPends { after_ms: 2_400_000 }));
         assert_eq!(
             behaviour("pm_sim_late_success_20m"),
             Some(Behaviour::Process { after_ms: 1_200_000, is_charged: true })

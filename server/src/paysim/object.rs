@@ -229,8 +229,11 @@ pub(super) struct Refund {
     pub currency: String,
     /// When, seconds.
     pub created_s: u64,
-    /// `succeeded` or `failed`.
+    /// `pending`, `succeeded` or `failed`.
     pub status: String,
+    /// When a pending one succeeds, epoch milliseconds.
+    #[serde(default)]
+    pub succeeds_ms: Option<u64>,
     /// Why it failed.
     pub failure_reason: Option<String>,
     /// The caller's reason.
