@@ -271,8 +271,17 @@ pub struct MapState {
 pub struct SellOutcome {
     /// The buyer's hold after it: none, unless another one was opened meanwhile.
     pub hold: Option<HoldRecord>,
-    /// Holds of others that lost seats to a late success, as they are now (`hold.revoked`).
-    pub revoked: Vec<(IdentityId, Option<HoldRecord>)>,
+    /// Open holds that lost seats to a late success.
+    pub revoked: Vec<Revoked>,
+}
+
+/// An open hold that lost seats.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Revoked {
+    /// As it was.
+    pub was: HoldRecord,
+    /// What is left of it; `None`: nothing.
+    pub now: Option<HoldRecord>,
 }
 
 /// What a sweep found.

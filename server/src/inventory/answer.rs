@@ -1,7 +1,7 @@
 //! What a script answered, read back into outcomes. The numbers are those at the head of `lua/head.lua`.
 
 use super::record::{Reader, decode_hold};
-use super::{HoldRecord, InventoryError, Refusal};
+use super::{HoldRecord, InventoryError, Refusal, Revoked};
 use seatwire_proto::client::Position;
 use seatwire_proto::id::{IdentityId, OrderId};
 use seatwire_proto::seat::SeatIndex;
@@ -83,4 +83,20 @@ pub(super) fn holds(bytes: &[u8]) -> Result<Vec<(IdentityId, Option<HoldRecord>)
         holds.push((identity, decode_hold(identity, reader.bytes(len)?)?));
     }
     Ok(holds)
+}
+
+/// Holds that lost seats, in a row: identity, then length and bytes as it was and as it is.
+pub(super) fn revoked(bytes: &[u8]) -> Result<Vec<Revoked>, InventoryError> {
+    let mut reader = Reader(bytes);
+    let mut revoked = Vec::new();
+    while !reader.0.is_empty() {
+        let identity = IdentityId::from_uuid(reader.uuid()?);
+        let len = reader.uint(2)? as usize;
+        let was = decode_hold(identity, reader.bytes(len)?)?;
+        let len = reader.uint(2)? as usize;
+        let now = decode_hold(identity, reader.bytes(len)?)?;
+        let was = was.ok_or_else(|| InventoryError::Malformed("nothing was taken from nobody".into()))?;
+        revoked.push(Revoked { was, now });
+    }
+    Ok(revoked)
 }

@@ -51,7 +51,7 @@ pub(super) async fn sell(
 ) -> Result<Answer<SellOutcome>, InventoryError> {
     let head = Head::without_key(event, identity);
     ask(inner, Verb::Sell, &head, &body(order, places)?, |outcome, reply| match outcome {
-        Ok(success) => Ok(SellOutcome { hold: success.hold, revoked: answer::holds(reply.bytes(2))? }),
+        Ok(success) => Ok(SellOutcome { hold: success.hold, revoked: answer::revoked(reply.bytes(2))? }),
         Err(refusal) => Err(InventoryError::Malformed(format!("sell was refused: {refusal:?}"))),
     })
     .await

@@ -5,7 +5,7 @@
 use super::Round;
 use crate::app::App;
 use crate::catalogue::EventFacts;
-use crate::inventory::Place;
+use crate::inventory::{Place, Revoked};
 use crate::store::order::OrderRow;
 use crate::store::outbox::{Errand, OutboxRow};
 use crate::store::{order, outbox, ticket};
@@ -69,12 +69,12 @@ async fn sell(app: &App, event: &Arc<EventFacts>, order: &OrderRow) -> anyhow::R
     let server_ms = app.inventory.now_ms();
     let hold = sold.hold.as_ref().map(|hold| hold.to_wire(event, server_ms));
     app.sender.to_identity(order.identity, &Push::HoldUpdate { id: order.hold, hold }).await;
-    for (identity, hold) in sold.revoked {
-        if let Some(hold) = hold {
-            let hold = hold.to_wire(event, server_ms);
-            let reason = "sold".to_owned();
-            app.sender.to_identity(identity, &Push::HoldRevoked { hold, reason }).await;
-        }
+    for Revoked { was, now } in sold.revoked {
+        // What was taken, and then what is left: also when that is nothing.
+        let revoked = Push::HoldRevoked { hold: was.to_wire(event, server_ms), reason: "sold".to_owned() };
+        app.sender.to_identity(was.identity, &revoked).await;
+        let hold = now.map(|hold| hold.to_wire(event, server_ms));
+        app.sender.to_identity(was.identity, &Push::HoldUpdate { id: was.id, hold }).await;
     }
     Ok(())
 }

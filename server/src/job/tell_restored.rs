@@ -67,6 +67,7 @@ async fn tell(app: &App, restored: &Restored) {
     for hold in &restored.revoked {
         let push = Push::HoldRevoked { hold: hold.to_wire(&event, app.inventory.now_ms()), reason: REASON.into() };
         app.sender.to_identity(hold.identity, &push).await;
+        app.sender.to_identity(hold.identity, &Push::HoldUpdate { id: hold.id, hold: None }).await;
     }
 }
 

@@ -331,3 +331,49 @@ async fn an_order_reaches_every_session_of_its_buyer_on_any_node_and_nobody_else
     let (status, body) = guest.get("/v1/orders").await;
     assert_eq!((status, &body["items"][0]), (200, &paid["order"]));
 }
+
+#[tokio::test(flavor = "multi_thread")]
+async fn whoever_loses_a_seat_to_a_late_charge_is_told_what_and_what_is_left() {
+    let (stage, event) = Stage::with_event(&Draft::default()).await;
+    let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.expect("a port");
+    let sim = seatwire::paysim::start(listener, Default::default(), Clock::system(), Shutdown::new()).await;
+    let payment_url = sim.expect("starts").url();
+    let node = stage.node_with(&[("SEATWIRE_PAYMENT_URL", payment_url.as_str())]).await;
+    for (mine, theirs, left) in [([1, 2], vec![1], None), ([5, 6], vec![5, 7], Some(7))] {
+        let (mut buyer, _) = Client::guest(&node.url).await;
+        let reply = buyer.call("hold", json!({"key": "h", "event": event, "seats": mine})).await;
+        let mut fields = checkout_of(&reply["hold"], "pm_card_chargeDeclined");
+        fields["key"] = "c".into();
+        let order = buyer.call("checkout", fields).await["order"]["id"].clone();
+        let cancelled = buyer.call("cancel", json!({"key": "x", "order": order})).await;
+        assert_eq!(cancelled["order"]["state"], "cancelled", "{cancelled}");
+        let (mut other, _) = Client::guest(&node.url).await;
+        let mut held = Value::Null;
+        // The shelf learns of the cancellation a little after the buyer.
+        for n in 0..200 {
+            held = other.call("hold", json!({"key": format!("h{n}"), "event": event, "seats": theirs})).await;
+            if held["ok"] == true {
+                break;
+            }
+            tokio::time::sleep(std::time::Duration::from_millis(20)).await;
+        }
+        assert_eq!(held["ok"], true, "{held}");
+        // The charge comes after all: the order has its seats in Postgres, and the shelf is told.
+        let id: seatwire_proto::id::OrderId = order.as_str().expect("an id").parse().expect("an id");
+        let pool = stage.store.pool();
+        let set = "update orders set state = 'fulfilled', captured_minor = total_minor where order_id = $1";
+        sqlx::query(set).bind(id.uuid()).execute(pool).await.expect("sets");
+        let now_ms = Clock::system().now_ms();
+        let errand = seatwire::store::outbox::Errand::Sell;
+        let event: seatwire_proto::id::EventId = event.parse().expect("an id");
+        seatwire::store::outbox::insert(pool, event, id, errand, now_ms).await.expect("kept");
+        let revoked = other.push("hold.revoked").await;
+        assert_eq!((&revoked["hold"]["id"], &revoked["hold"]["lines"]), (&held["hold"]["id"], &held["hold"]["lines"]));
+        assert_eq!(revoked["reason"], "sold");
+        let mine_again =
+            |push: &Value| push["id"] == held["hold"]["id"] && push["hold"]["lines"] != held["hold"]["lines"];
+        let update = other.push_where("hold.update", mine_again).await;
+        let seat_left = update["hold"].is_object().then(|| update["hold"]["lines"][0]["seat"].as_u64()).flatten();
+        assert_eq!(seat_left, left, "{update}");
+    }
+}

@@ -1,1 +1,1 @@
-return { 'done', raw, seq, answer, hold, table.concat(revoked) }
+return { 'done', raw, seq, answer, hold, revoked }

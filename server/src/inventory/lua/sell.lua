@@ -1,7 +1,9 @@
 -- sell: the order is paid in Postgres; its seats are sold here, whatever this Redis thought of them. Twice is once.
--- Answers  done with the identity's hold (none), then the holds of others that lost a seat: identity c16, length I2, hold
---          bytes, as they are now. Publishes the seats as sold.
-local revoked = {}
+-- Answers  done with the identity's hold (none), then the open holds that lost seats: identity c16, length I2, hold bytes
+--          as they were, length I2, hold bytes as they are now. Publishes the seats as sold.
+local revoked = ''
+-- By the holder's number: identity, hold as it was, hold as it is.
+local losers, lost = {}, {}
 
 -- A late success took a seat that had been given back: whoever holds it meanwhile loses it.
 local function without_seat(bytes, seat)
@@ -17,23 +19,34 @@ local function without_seat(bytes, seat)
     .. sub(bytes, 28, groups_at + GROUP * groups_n - 1) .. kept .. area_lines
 end
 
+local function note_loss(n, identity, was, is)
+  if not lost[n] then
+    losers[#losers + 1] = n
+    lost[n] = { identity, was, is }
+  end
+  lost[n][3] = is
+end
+
 local function revoke(n, seat)
   if n == number then
     if hold == '' then return end
-    hold = without_seat(hold, seat)
+    local was = hold
+    hold = without_seat(was, seat)
     if hold == '' then open = open - 1 end
+    note_loss(n, me, was, hold)
     return
   end
   local identity = unpack('<c16', call('GETRANGE', base .. 'n', n * 24, n * 24 + 15))
   local r = read_other(identity)
   if r.hold == '' then return end
+  local was = r.hold
   r.hold = without_seat(r.hold, seat)
   if r.hold == '' then
     open = open - 1
     call('SETRANGE', base .. 'n', n * 24, pack('<c16I6BB', identity, 0, 0, 0))
   end
   write_other(r)
-  revoked[#revoked + 1] = identity .. pack('<I2', #r.hold) .. r.hold
+  note_loss(n, identity, was, r.hold)
 end
 
 if known ~= SOLD then
@@ -67,4 +80,8 @@ if known ~= SOLD then
     hold, open = '', open - 1
   end
   freed_seats, freed_areas = '', ''
+end
+for i = 1, #losers do
+  local loss = lost[losers[i]]
+  revoked = revoked .. loss[1] .. pack('<I2', #loss[2]) .. loss[2] .. pack('<I2', #loss[3]) .. loss[3]
 end

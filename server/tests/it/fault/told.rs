@@ -66,6 +66,8 @@ async fn a_hold_whose_seats_are_gone_is_revoked_with_a_reason() {
     stage.redis.restart().await;
     let push = client.push("hold.revoked").await;
     assert_eq!((&push["hold"]["id"], &push["reason"]), (&held["id"], &"store_lost".into()));
+    let update = client.push_where("hold.update", |push| push["hold"].is_null()).await;
+    assert_eq!(update["id"], held["id"]);
 }
 
 #[tokio::test(flavor = "multi_thread")]

@@ -2,7 +2,9 @@
 
 use super::shelf::{Shelf, refused, seats_of};
 use crate::support::eventually;
-use seatwire::inventory::{ChangeOutcome, HoldOutcome, HoldRecord, LockOutcome, Place, Refusal, ReleaseWhat, Swept};
+use seatwire::inventory::{
+    ChangeOutcome, HoldOutcome, HoldRecord, LockOutcome, Place, Refusal, ReleaseWhat, Revoked, Swept,
+};
 use seatwire_proto::id::{IdentityId, OrderId};
 use seatwire_proto::seat::{AreaIndex, SeatIndex, SeatState};
 use std::sync::Arc;
@@ -256,10 +258,26 @@ async fn a_late_success_takes_the_seat_from_whoever_holds_it() {
     shelf.inventory.free(&shelf.event, order, ann, &places).await.expect("Redis answers");
     let bobs = shelf.held(bob, &[1, 2]).await;
     let sold = shelf.inventory.sell(&shelf.event, order, ann, &places).await.expect("Redis answers");
-    let [(identity, Some(rest))] = &sold.outcome.revoked[..] else { panic!("{sold:?}") };
-    assert_eq!((*identity, rest.id, seats_of(rest)), (bob, bobs.id, vec![2]));
+    let [Revoked { was, now: Some(rest) }] = &sold.outcome.revoked[..] else { panic!("{sold:?}") };
+    assert_eq!((was, rest.identity, rest.id, seats_of(rest)), (&bobs, bob, bobs.id, vec![2]));
     assert_eq!(shelf.open_hold(bob).await.as_ref(), Some(rest));
     assert_eq!(&shelf.map().await[..4], "0210");
+}
+
+#[tokio::test]
+async fn a_late_success_that_takes_all_of_a_basket_says_what_it_was() {
+    let shelf = Shelf::new().await;
+    let (ann, bob) = (IdentityId::generate(), IdentityId::generate());
+    let order = OrderId::generate();
+    let hold = shelf.held(ann, &[1, 2]).await;
+    shelf.inventory.lock(&shelf.event, ann, hold.id, order, u64::from(u32::MAX)).await.expect("Redis answers");
+    let places = [1, 2].map(|seat| (Place::Seat(SeatIndex(seat)), 1));
+    shelf.inventory.free(&shelf.event, order, ann, &places).await.expect("Redis answers");
+    let bobs = shelf.held(bob, &[1, 2]).await;
+    let sold = shelf.inventory.sell(&shelf.event, order, ann, &places).await.expect("Redis answers");
+    assert_eq!(sold.outcome.revoked, [Revoked { was: bobs, now: None }]);
+    assert_eq!(shelf.open_hold(bob).await, None);
+    assert_eq!(&shelf.map().await[..4], "0220");
 }
 
 #[tokio::test]
