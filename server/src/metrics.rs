@@ -71,6 +71,8 @@ pub struct Metrics {
     pub journal_copies: Counter,
     /// Script calls made for best seats: compared with the `hold_best` commands, how often a first try misses.
     pub best_calls: Counter,
+    /// Webhooks whose signature is not ours.
+    pub webhooks_forged: Counter,
     /// Orders by state reached.
     pub orders: Family<OrderLabels, Counter>,
     /// Payments whose outcome is not known.
@@ -132,6 +134,7 @@ impl Metrics {
             journal_records: Counter::default(),
             journal_copies: Counter::default(),
             best_calls: Counter::default(),
+            webhooks_forged: Counter::default(),
             orders: Family::default(),
             payments_unknown: Gauge::default(),
             payments_for_people: Gauge::default(),
@@ -168,6 +171,7 @@ impl Metrics {
         r.register("resnapshots", "Slow viewers caught up with a snapshot", metrics.resnapshots.clone());
         r.register("live_events", "Events live on this node", metrics.live_events.clone());
         r.register("best_calls", "Script calls made for best seats", metrics.best_calls.clone());
+        r.register("webhooks_forged", "Webhooks whose signature is not ours", metrics.webhooks_forged.clone());
         r.register("rebuilds", "Rebuilds of an event's inventory", metrics.rebuilds.clone());
         r.register("journal_records", "Records written to the journal of holds", metrics.journal_records.clone());
         r.register("journal_copies", "Journals of an event copied whole", metrics.journal_copies.clone());

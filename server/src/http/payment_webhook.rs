@@ -15,7 +15,9 @@ pub(super) async fn receive(State(front): State<Front>, headers: HeaderMap, body
     match front.app.checkout.receive_webhook(signature.to_owned(), body).await {
         Ok(Received::Kept | Received::Repeated) => StatusCode::OK,
         Ok(Received::Forged(error)) => {
-            tracing::warn!(%error, "a webhook is not believed");
+            // Anyone may send these, as many as they like: they are counted, not written to the log.
+            front.app.metrics.webhooks_forged.inc();
+            tracing::debug!(%error, "a webhook is not believed");
             StatusCode::BAD_REQUEST
         }
         Ok(Received::Unreadable) => StatusCode::OK,
