@@ -6,6 +6,7 @@ mod keyed;
 mod letter;
 pub mod order;
 mod owe;
+mod pace;
 pub mod payment;
 mod purchase;
 mod refund;
@@ -34,6 +35,7 @@ use crate::store::{Store, order as orders, ticket as tickets};
 use bytes::Bytes;
 use dashmap::DashMap;
 use order::OrderState;
+use pace::Pace;
 use parking_lot::Mutex;
 use payment::stripe::Provider;
 use seatwire_proto::client::{Buyer, IdempotencyKey};
@@ -41,7 +43,8 @@ use seatwire_proto::id::{EventId, HoldId, IdentityId, OrderId, TicketId};
 use seatwire_proto::server::Order;
 use std::future::Future;
 use std::sync::Arc;
-use std::time::Duration;
+use std::sync::atomic::AtomicU64;
+use std::time::{Duration, Instant};
 use tokio::sync::Notify;
 
 /// Open orders told to a buyer who says hello; nobody has more at once.
@@ -122,6 +125,12 @@ struct Inner {
     /// Orders whose command waits for the relay; an entry lives as long as its command.
     waiting: DashMap<OrderId, Arc<Notify>>,
     seal: Seal,
+    /// Where the next batch of refunds of cancelled events begins.
+    cancelled_cursor: Mutex<Option<OrderId>>,
+    /// What is left of the looks of this second.
+    pace: Mutex<Pace>,
+    /// When old events of the inbox are forgotten next.
+    prune_ms: AtomicU64,
 }
 
 /// What the till is built of.
@@ -170,6 +179,9 @@ impl Checkout {
             crash_point: Mutex::new(None),
             waiting: DashMap::new(),
             seal: parts.seal,
+            cancelled_cursor: Mutex::new(None),
+            pace: Mutex::new(Pace::new(Instant::now())),
+            prune_ms: AtomicU64::new(0),
         }))
     }
 
@@ -332,6 +344,12 @@ impl Checkout {
     pub async fn look_at(&self, id: OrderId) -> Result<Looked, CheckoutError> {
         let inner = self.0.clone();
         detached(async move { inner.look_at(id).await }).await
+    }
+
+    /// How many of `wanted` orders this node may look at now without asking the provider too often; they are counted.
+    #[must_use]
+    pub fn take_looks(&self, wanted: usize) -> usize {
+        self.0.pace.lock().take(wanted, Instant::now())
     }
 
     /// Gives money back, once for the caller's key: the order as it stands then, or why not. For operators: the identity is

@@ -130,9 +130,12 @@ pub enum ProviderError {
     /// The intent stands elsewhere than the call assumed.
     #[error("the intent has moved to {:?}", .0.status)]
     Moved(Box<Intent>),
-    /// It never reached the provider, or the provider was too busy to begin: the same key may ask again.
+    /// It never reached the provider: the same key may ask again.
     #[error("not begun: {0}")]
     NotBegun(String),
+    /// The provider is there, but too busy to begin: the same key may ask again, later.
+    #[error("busy: {0}")]
+    Busy(String),
     /// Another call by the same key is being worked on: asking again by that key will tell.
     #[error("in flight: {0}")]
     InFlight(String),

@@ -288,7 +288,7 @@ impl Inner {
                 Some(self.write(row.id, &[News::Declined { reason: &reason, charge: charge.as_deref() }]).await?)
             }
             // Nothing was begun in all that time, so nothing can have been charged.
-            Err(ProviderError::NotBegun(why) | ProviderError::Unauthorized(why)) => {
+            Err(ProviderError::NotBegun(why) | ProviderError::Busy(why) | ProviderError::Unauthorized(why)) => {
                 tracing::warn!(order = %row.id, %why, "the provider could not be asked");
                 Some(self.write(row.id, &[News::Declined { reason: UNAVAILABLE, charge: None }]).await?)
             }

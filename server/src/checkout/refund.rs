@@ -2,20 +2,20 @@
 //! and their seats free in one transaction; then the provider is asked, by a key that stands in the row. What comes back
 //! from the provider by itself (a refund made on its pages) is noticed here as well.
 
-use super::order::{OrderEvent, OrderState, next};
+pub(super) mod record;
+
+use super::order::OrderState;
 use super::payment::{NewRefund, ProviderError, RefundAnswer, RefundStatus};
 use super::resolve::Looked;
 use super::step::{News, Stepped};
 use super::{CheckoutAnswer, CheckoutError, CheckoutRefusal, Inner, OrderRequest};
-use crate::store::admin_log::{self, NewEntry};
 use crate::store::order::OrderRow;
-use crate::store::refund::{self, NewRefundRow, OpenRefund, RefundLine, RefundState};
-use crate::store::{StoreError, area_stock, identity_use, open_payment, order, taken_seat, ticket};
+use crate::store::refund::{self, OpenRefund, RefundLine, RefundState};
+use crate::store::{StoreError, open_payment, order};
 use seatwire_proto::client::IdempotencyKey;
 use seatwire_proto::id::{IdentityId, OrderId};
-use serde_json::{Value, json};
+use serde_json::Value;
 use sha2::{Digest, Sha256};
-use sqlx::PgConnection;
 use sqlx::types::Uuid;
 
 /// Orders of cancelled events refunded in one round, one round a second: below the 25 calls a second that a provider
@@ -37,10 +37,19 @@ pub enum RefundWhat {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct RefundAsk {
     pub(super) id: Uuid,
-    /// The operator's key and its name; `None`: the server itself.
-    pub(super) by: Option<(Uuid, String)>,
+    /// `None`: the server itself.
+    pub(super) by: Option<RefundBy>,
     pub(super) what: RefundWhat,
     pub(super) reason: String,
+}
+
+/// The operator who asked.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct RefundBy {
+    pub(super) key: Uuid,
+    pub(super) name: String,
+    /// SHA-256 of the request.
+    pub(super) fingerprint: [u8; 32],
 }
 
 /// What became of one refund.
@@ -58,7 +67,7 @@ impl Inner {
         &self,
         id: OrderId,
         refund_id: Uuid,
-        by: Option<(Uuid, String)>,
+        by: Option<RefundBy>,
         what: RefundWhat,
         reason: String,
     ) -> Result<Result<OrderRow, CheckoutRefusal>, CheckoutError> {
@@ -90,10 +99,13 @@ impl Inner {
         let made = async {
             let pool = self.store.pool();
             let Some(row) = order::read(pool, id).await? else { return Ok(Err(CheckoutRefusal::OrderNotFound)) };
-            if refund::exists(pool, refund_id).await? {
-                return Ok(Ok(row));
+            if let Some(made) = refund::made_as(pool, refund_id).await? {
+                // The answer under the key is forgotten, or was never written; the refund itself still says what it was.
+                let is_same = made.order == id && made.fingerprint.as_deref() == Some(&request.fingerprint[..]);
+                return Ok(if is_same { Ok(row) } else { Err(CheckoutRefusal::KeyReused) });
             }
-            self.refund(id, refund_id, Some((identity.uuid(), key_name)), what, reason).await
+            let by = RefundBy { key: identity.uuid(), name: key_name, fingerprint: request.fingerprint };
+            self.refund(id, refund_id, Some(by), what, reason).await
         };
         match made.await {
             Ok(Ok(row)) => {
@@ -108,16 +120,32 @@ impl Inner {
         }
     }
 
-    /// Begins refunds of cancelled events.
+    /// Begins refunds of cancelled events, of one batch on one node at a time; how many were begun. Each round goes on
+    /// behind the last, so that orders that cannot be refunded now do not stand in the way of all others.
     pub(super) async fn refund_cancelled(&self) -> Result<usize, CheckoutError> {
-        let due = open_payment::list_of_cancelled_events(self.store.pool(), CANCELLED_BATCH).await?;
+        let mut turn = self.store.pool().begin().await.map_err(StoreError::from)?;
+        if !open_payment::take_turn_to_refund(&mut turn).await? {
+            return Ok(0);
+        }
+        let after = *self.cancelled_cursor.lock();
+        let due = open_payment::list_of_cancelled_events(&mut *turn, after, CANCELLED_BATCH).await?;
+        *self.cancelled_cursor.lock() = (due.len() == CANCELLED_BATCH as usize).then(|| due.last().copied()).flatten();
+        let mut begun_n = 0;
         for &id in &due {
             let reason = "the event was cancelled".to_owned();
-            if let Err(refusal) = self.refund(id, Uuid::now_v7(), None, RefundWhat::All, reason).await? {
-                tracing::error!(order = %id, ?refusal, "an order of a cancelled event cannot be refunded");
+            match self.refund(id, Uuid::now_v7(), None, RefundWhat::All, reason).await {
+                Ok(Ok(_)) => begun_n += 1,
+                Ok(Err(refusal)) => {
+                    tracing::error!(order = %id, ?refusal, "an order of a cancelled event cannot be refunded");
+                }
+                Err(error @ CheckoutError::Store(StoreError::Unavailable(_))) => return Err(error),
+                Err(error) => {
+                    tracing::error!(order = %id, %error, "a refund of a cancelled event failed; it is tried again")
+                }
             }
         }
-        Ok(due.len())
+        turn.rollback().await.map_err(StoreError::from)?;
+        Ok(begun_n)
     }
 
     /// Takes the open refunds of an order one step further. Asking twice by the same key is asking once.
@@ -144,11 +172,12 @@ impl Inner {
         }
         let has_failed = results.iter().any(|result| result.state == RefundState::Failed);
         Ok(match self.step(row.id, None, &[News::RefundAnswered(&results)]).await? {
-            Stepped::Moved(row) => {
-                if has_failed {
-                    self.see_given_back(&row).await?;
+            Stepped::Moved(now) => {
+                // What the provider told of other refunds meanwhile was put aside: it is asked for now.
+                if has_failed || now.refunding_minor == 0 && now.refunded_minor < now.captured_minor {
+                    self.see_given_back(&now).await?;
                 }
-                Looked::Moved
+                if now.state == row.state { Looked::Waiting } else { Looked::Moved }
             }
             Stepped::Stays(_) => Looked::Waiting,
         })
@@ -182,7 +211,7 @@ impl Inner {
         }
     }
 
-    /// What the provider says went back in all, after it refused to give back more.
+    /// What the provider says went back in all, whoever asked for it.
     async fn see_given_back(&self, row: &OrderRow) -> Result<(), CheckoutError> {
         let Some(intent) = &row.intent else { return Ok(()) };
         let back = async {
@@ -230,179 +259,4 @@ fn of_answer(open: OpenRefund, answer: RefundAnswer) -> RefundResult {
         RefundStatus::Failed => RefundState::Failed,
     };
     RefundResult { open, state, provider_refund: Some(answer.id), failure: answer.failure }
-}
-
-/// Records what is asked: the row, void tickets, free seats. `None`: it cannot go back so. Else whether places came free.
-pub(super) async fn record_ask(
-    transaction: &mut PgConnection,
-    row: &mut OrderRow,
-    ask: &RefundAsk,
-    now_ms: u64,
-) -> Result<Option<bool>, StoreError> {
-    let left_minor = row.captured_minor - row.refunded_minor - row.refunding_minor;
-    let live = ticket::live_by_line(&mut *transaction, row.event, row.id).await?;
-    let lines: Vec<RefundLine> = match &ask.what {
-        RefundWhat::All => live.clone(),
-        RefundWhat::Lines(lines) => {
-            let fits = |asked: &RefundLine| {
-                asked.quantity > 0 && live.iter().any(|live| live.line == asked.line && live.quantity >= asked.quantity)
-            };
-            let once = lines.iter().enumerate().all(|(at, a)| lines[..at].iter().all(|b| b.line != a.line));
-            if lines.is_empty() || !once || !lines.iter().all(fits) {
-                return Ok(None);
-            }
-            lines.clone()
-        }
-        RefundWhat::Amount(_) => Vec::new(),
-    };
-    let amount_minor = match &ask.what {
-        RefundWhat::All => left_minor,
-        RefundWhat::Lines(lines) => {
-            let price = |line: &RefundLine| {
-                let bought = &row.lines[line.line as usize];
-                (bought.price_minor + bought.fee_minor) * i64::from(line.quantity)
-            };
-            // What was given back as money before is not given back again with the ticket.
-            lines.iter().map(price).sum::<i64>().min(left_minor)
-        }
-        RefundWhat::Amount(amount_minor) => {
-            if !(1..=left_minor).contains(amount_minor) {
-                return Ok(None);
-            }
-            *amount_minor
-        }
-    };
-    if amount_minor == 0 && lines.is_empty() {
-        return Ok(None);
-    }
-    if amount_minor > 0 {
-        row.refunding_minor += amount_minor;
-        let new = NewRefundRow {
-            id: ask.id,
-            order: row.id,
-            event: row.event,
-            provider: &row.provider,
-            amount_minor,
-            reason: &ask.reason,
-            lines: (!lines.is_empty()).then_some(&lines[..]),
-        };
-        refund::insert(&mut *transaction, &new, now_ms).await?;
-    }
-    void(transaction, row, &lines).await?;
-    let (key, key_name) = ask.by.as_ref().map_or((None, "server"), |(key, name)| (Some(*key), name.as_str()));
-    let detail = json!({
-        "order": row.id,
-        "amount_minor": amount_minor,
-        "lines": lines,
-        "reason": ask.reason,
-    });
-    let entry = NewEntry { key, key_name, action: "order.refund", event: Some(row.event), detail };
-    admin_log::insert(&mut *transaction, &entry, now_ms).await?;
-    Ok(Some(!lines.is_empty()))
-}
-
-/// Makes tickets void and their places free.
-async fn void(transaction: &mut PgConnection, row: &OrderRow, lines: &[RefundLine]) -> Result<(), StoreError> {
-    let mut quantity = 0;
-    let mut seats = Vec::new();
-    for line in lines {
-        ticket::void(&mut *transaction, row.event, row.id, line.line, line.quantity).await?;
-        quantity += line.quantity;
-        seats.extend(row.lines[line.line as usize].seat);
-    }
-    if !seats.is_empty() {
-        taken_seat::free(&mut *transaction, row.event, row.id, &seats).await?;
-    }
-    let mut areas: Vec<_> =
-        lines.iter().filter_map(|line| Some((row.lines[line.line as usize].area?, line.quantity))).collect();
-    areas.sort_unstable();
-    for (area, quantity) in areas {
-        area_stock::free(&mut *transaction, row.event, area, quantity, true).await?;
-    }
-    if quantity > 0 {
-        identity_use::subtract(transaction, row.event, row.identity, quantity).await?;
-    }
-    Ok(())
-}
-
-/// A charge whose seats could not be had goes back whole.
-pub(super) async fn record_late(
-    transaction: &mut PgConnection,
-    row: &mut OrderRow,
-    now_ms: u64,
-) -> Result<(), StoreError> {
-    let amount_minor = row.captured_minor - row.refunded_minor - row.refunding_minor;
-    row.refunding_minor += amount_minor;
-    let new = NewRefundRow {
-        id: Uuid::now_v7(),
-        order: row.id,
-        event: row.event,
-        provider: &row.provider,
-        amount_minor,
-        reason: "charged after the seats were given back",
-        lines: None,
-    };
-    refund::insert(transaction, &new, now_ms).await
-}
-
-/// Writes what became of refunds and says where the order stands then.
-pub(super) async fn record_answers(
-    transaction: &mut PgConnection,
-    row: &mut OrderRow,
-    results: &[RefundResult],
-    now_ms: u64,
-) -> Result<OrderState, StoreError> {
-    let mut has_failed = false;
-    for result in results {
-        let (id, provider_refund) = (result.open.id, result.provider_refund.as_deref());
-        let failure = result.failure.as_deref();
-        if !refund::set_state(&mut *transaction, id, result.state, provider_refund, failure, now_ms).await? {
-            continue;
-        }
-        match result.state {
-            RefundState::Succeeded => {
-                row.refunding_minor -= result.open.amount_minor;
-                row.refunded_minor += result.open.amount_minor;
-            }
-            RefundState::Failed => {
-                row.refunding_minor -= result.open.amount_minor;
-                has_failed = true;
-            }
-            RefundState::Due | RefundState::Pending => {}
-        }
-    }
-    let event = if row.refunding_minor > 0 {
-        OrderEvent::RefundDelayed
-    } else if has_failed {
-        OrderEvent::RefundRejected
-    } else {
-        whole_or_part(row)
-    };
-    Ok(next(row.state, event).unwrap_or(row.state))
-}
-
-/// The provider gave back `back_minor` in all, whoever asked for it.
-pub(super) async fn record_seen(
-    transaction: &mut PgConnection,
-    row: &mut OrderRow,
-    back_minor: i64,
-) -> Result<Option<(OrderState, bool)>, StoreError> {
-    // What we asked for ourselves is answered for by its own row.
-    if row.refunding_minor > 0 || back_minor <= row.refunded_minor || back_minor > row.captured_minor {
-        return Ok(None);
-    }
-    row.refunded_minor = back_minor;
-    let Some(to) = next(row.state, whole_or_part(row)) else { return Ok(None) };
-    tracing::warn!(order = %row.id, back_minor, "money went back on the provider's own pages");
-    let mut is_freed = false;
-    if to == OrderState::Refunded {
-        let live = ticket::live_by_line(&mut *transaction, row.event, row.id).await?;
-        is_freed = !live.is_empty();
-        void(transaction, row, &live).await?;
-    }
-    Ok(Some((to, is_freed)))
-}
-
-const fn whole_or_part(row: &OrderRow) -> OrderEvent {
-    if row.refunded_minor == row.captured_minor { OrderEvent::RefundedInFull } else { OrderEvent::RefundedInPart }
 }

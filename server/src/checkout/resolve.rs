@@ -15,6 +15,8 @@ use std::time::Duration;
 const QUESTION_WAITS_S: [u64; 7] = [1, 2, 4, 8, 15, 30, 60];
 /// A buyer at the bank's page is asked about often at first: webhooks may be late, and the buyer is waiting.
 const ACTION_WAITS_S: [u64; 12] = [2, 2, 2, 2, 2, 2, 2, 2, 2, 5, 5, 10];
+/// A refund may be under way for days at a bank, and nobody waits for our question.
+const REFUND_WAITS_S: [u64; 10] = [1, 2, 4, 8, 15, 30, 60, 300, 900, 3_600];
 /// How long an order whose seats were given back is asked about.
 const ASK_RELEASED_FOR: Duration = Duration::from_secs(72 * 3_600);
 
@@ -153,7 +155,11 @@ impl Inner {
 
 /// How long until an order is looked at again unless this look changes it.
 fn wait_ms(row: &OrderRow) -> u64 {
-    let waits: &[u64] = if row.state == OrderState::ActionRequired { &ACTION_WAITS_S } else { &QUESTION_WAITS_S };
+    let waits: &[u64] = match row.state {
+        OrderState::ActionRequired => &ACTION_WAITS_S,
+        OrderState::RefundDue | OrderState::RefundSubmitted | OrderState::RefundPending => &REFUND_WAITS_S,
+        _ => &QUESTION_WAITS_S,
+    };
     let wait_s = waits[(row.checks_n as usize).min(waits.len() - 1)];
     // Spread, so that thousands of orders of one outage are not asked about in the same second.
     (wait_s as f64 * 1_000.0 * rand::random_range(0.8..1.2)) as u64

@@ -3,7 +3,8 @@
 //! state changes nothing and says where the order stands.
 
 use super::order::{OrderEvent, OrderState, SeatEffect, next, seats_after};
-use super::refund::{self, RefundAsk, RefundResult};
+use super::refund::record;
+use super::refund::{RefundAsk, RefundResult};
 use super::{Inner, owe, ticket};
 use crate::store::constraint::{broken, is_lost_race};
 use crate::store::order::OrderRow;
@@ -150,14 +151,14 @@ impl Inner {
         let now_ms = self.clock.now_ms();
         match news {
             News::RefundAnswered(results) => {
-                let to = refund::record_answers(transaction, row, results, now_ms).await?;
-                self.enter(row, to, now_ms);
-                return Ok(Some(false));
+                let (to, is_freed) = record::record_answers(transaction, row, results, now_ms).await?;
+                self.enter_if_new(row, to, now_ms);
+                return Ok(Some(is_freed));
             }
             News::RefundSeen(back_minor) => {
-                let seen = refund::record_seen(transaction, row, *back_minor).await?;
+                let seen = record::record_seen(transaction, row, *back_minor).await?;
                 return Ok(seen.map(|(to, is_freed)| {
-                    self.enter(row, to, now_ms);
+                    self.enter_if_new(row, to, now_ms);
                     is_freed
                 }));
             }
@@ -165,16 +166,15 @@ impl Inner {
         }
         let Some(to) = next(row.state, news.event()) else { return Ok(None) };
         if let News::RefundAsked(ask) = news {
-            let Some(is_freed) = refund::record_ask(transaction, row, ask, now_ms).await? else { return Ok(None) };
-            // Nothing was paid: nothing has to come back.
-            let to = if row.refunding_minor == 0 { OrderState::Refunded } else { to };
-            self.enter(row, to, now_ms);
+            let Some(is_freed) = record::record_ask(transaction, row, ask, now_ms).await? else { return Ok(None) };
+            let to = if row.refunding_minor > 0 { to } else { record::state_without_money(transaction, row).await? };
+            self.enter_if_new(row, to, now_ms);
             return Ok(Some(is_freed));
         }
         let effect = seats_after(row.state, to);
         self.apply(transaction, row, news, to).await?;
         if row.state == OrderState::RefundDue {
-            refund::record_late(transaction, row, now_ms).await?;
+            record::record_late(transaction, row, now_ms).await?;
         }
         Ok(Some(effect == SeatEffect::Free))
     }
@@ -274,6 +274,13 @@ impl Inner {
             Err(error) => return Err(error),
         }
         Ok(())
+    }
+
+    /// A state that goes on is not entered anew: since when, and how often it was looked at, are counted from its beginning.
+    fn enter_if_new(&self, row: &mut OrderRow, to: OrderState, now_ms: u64) {
+        if row.state != to {
+            self.enter(row, to, now_ms);
+        }
     }
 
     /// Enters a state: since when, and when to look at it again.

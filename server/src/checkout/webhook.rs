@@ -4,13 +4,14 @@
 
 use super::payment::signature::{SignatureError, verify};
 use super::payment::stripe::read_intent;
-use super::payment::{Intent, IntentStatus};
+use super::payment::{Intent, IntentStatus, ProviderError};
 use super::resolve::Looked;
 use super::{CheckoutError, Inner};
-use crate::store::order;
 use crate::store::webhook_inbox::{self, InboxEvent};
+use crate::store::{open_payment, order};
 use serde::Deserialize;
 use serde_json::Value;
+use std::sync::atomic::Ordering;
 
 /// Events applied in one round.
 const BATCH: u32 = 64;
@@ -22,8 +23,16 @@ const UNKNOWN_RETRY_MS: u64 = 60_000;
 const UNKNOWN_KEEP_MS: u64 = 24 * 3_600_000;
 /// How long applied events are kept, so that a repetition is still known: as long as the provider repeats.
 const KEEP_MS: u64 = 30 * 24 * 3_600_000;
-/// Old events forgotten in one round.
-const PRUNE_BATCH: u32 = 200;
+/// Old events forgotten at once.
+const PRUNE_BATCH: u32 = 1_000;
+/// Between two such times.
+const PRUNE_EVERY_MS: u64 = 60_000;
+/// First wait of an event that could not be applied; doubles with each try.
+const FIRST_RETRY_MS: u64 = 1_000;
+/// Longest such wait.
+const MAX_RETRY_MS: u64 = 3_600_000;
+/// Tries after which its order is listed for people; it is tried on all the same.
+const LISTED_AFTER_TRIES: u32 = 8;
 /// Events of one page of the provider's list.
 const PAGE: u32 = 100;
 /// Pages read in one round; the next round goes on.
@@ -96,8 +105,21 @@ impl Inner {
         let pool = self.store.pool();
         let events = webhook_inbox::take(pool, &self.provider_name, now_ms, now_ms + TAKEN_MS, BATCH).await?;
         for event in &events {
-            if self.apply_event(event).await? {
+            let is_applied = match self.apply_event(event).await {
+                Ok(is_applied) => is_applied,
+                Err(error) => {
+                    // Only this one waits; where the store is away, this fails as well and ends the round.
+                    self.put_off_failed(event, &error).await?;
+                    continue;
+                }
+            };
+            if is_applied {
                 webhook_inbox::set_applied(pool, &self.provider_name, &event.id, now_ms).await?;
+                if event.tries_n > LISTED_AFTER_TRIES
+                    && let Some(intent) = &event.intent
+                {
+                    open_payment::clear_unapplied(pool, &self.provider_name, intent).await?;
+                }
             } else if now_ms.saturating_sub(event.received_ms) > UNKNOWN_KEEP_MS {
                 tracing::warn!(event = event.id, kind = event.kind, "an event about nothing of ours is dropped");
                 webhook_inbox::set_applied(pool, &self.provider_name, &event.id, now_ms).await?;
@@ -105,8 +127,25 @@ impl Inner {
                 webhook_inbox::put_off(pool, &self.provider_name, &event.id, now_ms + UNKNOWN_RETRY_MS).await?;
             }
         }
-        webhook_inbox::prune(pool, now_ms.saturating_sub(KEEP_MS), PRUNE_BATCH).await?;
+        if self.prune_ms.load(Ordering::Relaxed) <= now_ms {
+            self.prune_ms.store(now_ms + PRUNE_EVERY_MS, Ordering::Relaxed);
+            webhook_inbox::prune(pool, now_ms.saturating_sub(KEEP_MS), PRUNE_BATCH).await?;
+        }
         Ok(events.len())
+    }
+
+    /// An event that could not be applied waits longer each time; after some tries its order is listed for people.
+    async fn put_off_failed(&self, event: &InboxEvent, error: &CheckoutError) -> Result<(), CheckoutError> {
+        let pool = self.store.pool();
+        let wait_ms = (FIRST_RETRY_MS << event.tries_n.saturating_sub(1).min(20)).min(MAX_RETRY_MS);
+        tracing::error!(event = event.id, kind = event.kind, %error, wait_ms, "an event could not be applied");
+        webhook_inbox::put_off(pool, &self.provider_name, &event.id, self.clock.now_ms() + wait_ms).await?;
+        if event.tries_n >= LISTED_AFTER_TRIES
+            && let Some(intent) = &event.intent
+        {
+            open_payment::set_unapplied(pool, &self.provider_name, intent).await?;
+        }
+        Ok(())
     }
 
     /// Applies one event. False: its intent is not known (yet).
@@ -147,6 +186,12 @@ impl Inner {
             let page = match self.provider.events_after(cursor.as_deref(), PAGE).await {
                 Ok(page) => page,
                 Err(error) => {
+                    if let (ProviderError::Refused { reason, .. }, Some(unknown)) = (&error, cursor.take()) {
+                        // It keeps events for some weeks only. What was missed is asked about order by order.
+                        tracing::warn!(cursor = unknown, reason, "the provider does not know the event read last");
+                        webhook_inbox::forget_cursor(pool, &self.provider_name, &unknown).await?;
+                        continue;
+                    }
                     tracing::debug!(%error, "the provider's events cannot be read now");
                     break;
                 }

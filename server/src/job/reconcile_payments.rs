@@ -11,10 +11,10 @@ use futures_util::StreamExt;
 use std::collections::HashMap;
 use std::sync::Arc;
 
-/// Orders looked at in one round: the provider's query budget, with the pause between rounds about ten a second.
-const BUDGET: u32 = 10;
-/// The same while many wait and the provider answers: an outage of thousands of orders is settled within a minute.
-const LIFTED_BUDGET: u32 = 200;
+/// Orders read in one round. How many of them are looked at is the node's pace, whatever nudges a round.
+const MAX_DUE: u32 = 200;
+/// Orders looked at before it is seen whether the provider still answers.
+const PART: usize = 10;
 /// Questions open at the provider at once.
 const CONCURRENCY: usize = 8;
 /// A checkout without an order is given up this long after it began; longer than any that still runs.
@@ -29,15 +29,11 @@ const PRUNE_BATCH: u32 = 200;
 pub(super) async fn run(app: &Arc<App>) -> anyhow::Result<Round> {
     let now_ms = app.clock.now_ms();
     let pool = app.store.pool();
-    let due = order::list_due(pool, now_ms, LIFTED_BUDGET).await?;
+    let due = order::list_due(pool, now_ms, MAX_DUE).await?;
     let mut counts: HashMap<Looked, u32> = HashMap::new();
-    let (first, rest) = due.split_at(due.len().min(BUDGET as usize));
-    for part in [first, rest] {
-        if counts.contains_key(&Looked::Unanswered) {
-            // The provider is away: what is left waits for the next round.
-            break;
-        }
-        let mut looks = futures_util::stream::iter(part.iter().copied().map(|id| async move {
+    for part in due.chunks(PART) {
+        let looks_n = app.checkout.take_looks(part.len());
+        let mut looks = futures_util::stream::iter(part[..looks_n].iter().copied().map(|id| async move {
             let looked = app.checkout.look_at(id).await;
             (id, looked)
         }))
@@ -48,6 +44,10 @@ pub(super) async fn run(app: &Arc<App>) -> anyhow::Result<Round> {
                 Err(CheckoutError::Store(error @ StoreError::Unavailable(_))) => return Err(error.into()),
                 Err(error) => tracing::error!(order = %id, %error, "a look at an order failed"),
             }
+        }
+        if looks_n < part.len() || counts.contains_key(&Looked::Unanswered) {
+            // The budget is spent, or the provider is away or too busy: what is left waits for the next round.
+            break;
         }
     }
     if !counts.is_empty() {

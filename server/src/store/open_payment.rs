@@ -3,7 +3,7 @@
 
 use super::StoreError;
 use seatwire_proto::id::{EventId, OrderId};
-use sqlx::PgExecutor;
+use sqlx::{PgConnection, PgExecutor};
 
 /// Why a person must look at an order.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -12,6 +12,8 @@ pub enum Concern {
     AmountDiffers,
     /// No word of the payment for three days.
     NoWord,
+    /// The provider said something of it that could not be applied again and again.
+    EventNotApplied,
 }
 
 impl Concern {
@@ -21,6 +23,7 @@ impl Concern {
         match self {
             Self::AmountDiffers => "amount_differs",
             Self::NoWord => "no_word",
+            Self::EventNotApplied => "event_not_applied",
         }
     }
 }
@@ -33,6 +36,38 @@ pub async fn set_concern(executor: impl PgExecutor<'_>, id: OrderId, concern: Co
     sqlx::query!("update orders set concern = $2 where order_id = $1", id.uuid(), concern.as_str())
         .execute(executor)
         .await?;
+    Ok(())
+}
+
+/// Puts the order of an intent on the list because of an event that cannot be applied; a concern that stands is kept.
+///
+/// # Errors
+/// When Postgres cannot answer.
+pub async fn set_unapplied(executor: impl PgExecutor<'_>, provider: &str, intent: &str) -> Result<(), StoreError> {
+    sqlx::query!(
+        "update orders set concern = $3 where provider = $1 and intent_id = $2 and concern is null",
+        provider,
+        intent,
+        Concern::EventNotApplied.as_str()
+    )
+    .execute(executor)
+    .await?;
+    Ok(())
+}
+
+/// Takes the order off that list: the event was applied after all.
+///
+/// # Errors
+/// When Postgres cannot answer.
+pub async fn clear_unapplied(executor: impl PgExecutor<'_>, provider: &str, intent: &str) -> Result<(), StoreError> {
+    sqlx::query!(
+        "update orders set concern = null where provider = $1 and intent_id = $2 and concern = $3",
+        provider,
+        intent,
+        Concern::EventNotApplied.as_str()
+    )
+    .execute(executor)
+    .await?;
     Ok(())
 }
 
@@ -83,7 +118,7 @@ pub async fn list(
              captured_minor, refunded_minor, currency,
              coalesce(concern, case when state in ('refund_failed', 'disputed') then state end) as concern
          from orders
-         where (state in ('refund_failed', 'disputed')
+         where (state in ('refund_failed', 'disputed') or concern = 'event_not_applied'
              or (state in ('payment_unknown', 'processing', 'cancelling', 'released_unresolved', 'late_success',
                  'refund_due', 'refund_submitted', 'refund_pending')
                  and (concern is not null or coalesce(unknown_since_ms, state_since_ms) <= $1)))
@@ -115,15 +150,38 @@ pub async fn list(
         .collect())
 }
 
-/// Paid orders of cancelled events, whose money must go back; the oldest first, at most `limit`.
+/// The lock of the node whose turn it is to refund cancelled events.
+const REFUND_TURN: i64 = 0x7365_6174_7265_6675;
+
+/// Takes the turn to refund cancelled events until the transaction ends. False: another node has it.
 ///
 /// # Errors
 /// When Postgres cannot answer.
-pub async fn list_of_cancelled_events(executor: impl PgExecutor<'_>, limit: u32) -> Result<Vec<OrderId>, StoreError> {
+pub async fn take_turn_to_refund(transaction: &mut PgConnection) -> Result<bool, StoreError> {
+    Ok(sqlx::query_scalar!(r#"select pg_try_advisory_xact_lock($1) as "is_ours!""#, REFUND_TURN)
+        .fetch_one(transaction)
+        .await?)
+}
+
+/// Paid orders of cancelled events of which something must go back, money or a ticket that still admits; the oldest first,
+/// behind `after` where given, at most `limit`.
+///
+/// # Errors
+/// When Postgres cannot answer.
+pub async fn list_of_cancelled_events(
+    executor: impl PgExecutor<'_>,
+    after: Option<OrderId>,
+    limit: u32,
+) -> Result<Vec<OrderId>, StoreError> {
     let ids = sqlx::query_scalar!(
         "select o.order_id from orders o join events e on e.id = o.event_id
          where e.state = 'cancelled' and o.state in ('paid', 'fulfilled', 'partially_refunded')
-         order by o.order_id limit $1",
+             and (o.captured_minor > o.refunded_minor + o.refunding_minor or exists (
+                 select from tickets t
+                 where t.event_id = o.event_id and t.order_id = o.order_id and t.state = 'valid'))
+             and ($1::uuid is null or o.order_id > $1)
+         order by o.order_id limit $2",
+        after.map(OrderId::uuid),
         i64::from(limit)
     )
     .fetch_all(executor)
@@ -138,7 +196,7 @@ pub async fn list_of_cancelled_events(executor: impl PgExecutor<'_>, limit: u32)
 pub async fn count_for_people(executor: impl PgExecutor<'_>) -> Result<u64, StoreError> {
     let n = sqlx::query_scalar!(
         r#"select count(*) as "n!" from orders where state in ('refund_failed', 'disputed')
-             or (concern is not null and state in ('payment_unknown', 'processing', 'cancelling',
+             or concern = 'event_not_applied' or (concern is not null and state in ('payment_unknown', 'processing', 'cancelling',
                  'released_unresolved', 'late_success', 'refund_due', 'refund_submitted', 'refund_pending'))"#
     )
     .fetch_one(executor)

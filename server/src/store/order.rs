@@ -288,13 +288,18 @@ pub async fn list_own_open(
     all(raw.fetch_all(executor).await?)
 }
 
-/// Orders whose time to be looked at has come, the longest waiting first; at most `limit`.
+/// Orders whose time to be looked at has come; at most `limit`. First those that keep seats while nobody knows whether they
+/// are paid, the nearest to its deadline first; then those whose seats were given back; refunds last.
 ///
 /// # Errors
 /// When Postgres cannot answer.
 pub async fn list_due(executor: impl PgExecutor<'_>, now_ms: u64, limit: u32) -> Result<Vec<OrderId>, StoreError> {
     let ids = sqlx::query_scalar!(
-        "select order_id from orders where check_at_ms <= $1 order by check_at_ms limit $2",
+        "select order_id from orders where check_at_ms <= $1
+         order by case when state in ('refund_due', 'refund_submitted', 'refund_pending') then 2
+                 when state = 'released_unresolved' then 1 else 0 end,
+             coalesce(unknown_since_ms, state_since_ms), order_id
+         limit $2",
         now_ms.cast_signed(),
         i64::from(limit)
     )

@@ -76,6 +76,17 @@ pub struct NewRefundRow<'a> {
     pub reason: &'a str,
     /// Whose tickets go back; `None` = money only.
     pub lines: Option<&'a [RefundLine]>,
+    /// SHA-256 of the operator's request.
+    pub fingerprint: Option<[u8; 32]>,
+}
+
+/// What a refund was asked for as.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct MadeAs {
+    /// Of which order.
+    pub order: OrderId,
+    /// SHA-256 of the operator's request.
+    pub fingerprint: Option<Vec<u8>>,
 }
 
 /// A refund that is not final.
@@ -101,8 +112,8 @@ pub async fn insert(executor: impl PgExecutor<'_>, new: &NewRefundRow<'_>, now_m
     let id = new.id;
     sqlx::query!(
         "insert into refunds (refund_id, order_id, event_id, provider, idempotency_key, amount_minor, reason, state,
-             lines, created_ms)
-         values ($1, $2, $3, $4, $5, $6, $7, 'due', $8, $9)",
+             lines, created_ms, fingerprint)
+         values ($1, $2, $3, $4, $5, $6, $7, 'due', $8, $9, $10)",
         id,
         new.order.uuid(),
         new.event.uuid(),
@@ -111,7 +122,8 @@ pub async fn insert(executor: impl PgExecutor<'_>, new: &NewRefundRow<'_>, now_m
         new.amount_minor,
         new.reason,
         new.lines.map(Json) as _,
-        now_ms.cast_signed()
+        now_ms.cast_signed(),
+        new.fingerprint.as_ref().map(|fingerprint| &fingerprint[..])
     )
     .execute(executor)
     .await?;
@@ -145,14 +157,15 @@ pub async fn open_of_order(executor: impl PgExecutor<'_>, order: OrderId) -> Res
         .collect())
 }
 
-/// Whether a refund of this id was asked for already.
+/// What the refund of this id was asked for as; `None`: there is none.
 ///
 /// # Errors
 /// When Postgres cannot answer.
-pub async fn exists(executor: impl PgExecutor<'_>, id: Uuid) -> Result<bool, StoreError> {
-    let found =
-        sqlx::query_scalar!("select 1 as one from refunds where refund_id = $1", id).fetch_optional(executor).await?;
-    Ok(found.is_some())
+pub async fn made_as(executor: impl PgExecutor<'_>, id: Uuid) -> Result<Option<MadeAs>, StoreError> {
+    let found = sqlx::query!("select order_id, fingerprint from refunds where refund_id = $1", id)
+        .fetch_optional(executor)
+        .await?;
+    Ok(found.map(|row| MadeAs { order: OrderId::from_uuid(row.order_id), fingerprint: row.fingerprint }))
 }
 
 /// Every refund of an order, oldest first.

@@ -160,3 +160,14 @@ pub async fn set_cursor(executor: impl PgExecutor<'_>, provider: &str, cursor: &
     .await?;
     Ok(())
 }
+
+/// Forgets how far the list was read, unless it was read on meanwhile.
+///
+/// # Errors
+/// When Postgres cannot answer.
+pub async fn forget_cursor(executor: impl PgExecutor<'_>, provider: &str, cursor: &str) -> Result<(), StoreError> {
+    sqlx::query!("delete from provider_cursors where provider = $1 and cursor = $2", provider, cursor)
+        .execute(executor)
+        .await?;
+    Ok(())
+}

@@ -311,6 +311,8 @@ impl Provider {
         let heard = match &answer {
             Err(ProviderError::Unknown(_) | ProviderError::NotBegun(_)) => Heard::Failure,
             Err(ProviderError::Unauthorized(_)) => Heard::Stranger,
+            // Also when it is busy: a provider that limits our rate is there, and closing the tills would not help it more
+            // than asking less does.
             _ => Heard::Answer,
         };
         let mut breaker = self.breaker.lock();
@@ -332,7 +334,7 @@ impl Provider {
         let mut backoff = FIRST_BACKOFF;
         loop {
             match self.call::<T>(Method::POST, path, key, form).await {
-                Err(ProviderError::NotBegun(why) | ProviderError::InFlight(why))
+                Err(ProviderError::NotBegun(why) | ProviderError::Busy(why) | ProviderError::InFlight(why))
                     if began.elapsed() + backoff < self.timeout =>
                 {
                     tracing::debug!(%why, path, "the provider did not begin; asking again by the same key");
@@ -395,7 +397,7 @@ fn read_error(status: StatusCode, body: &[u8]) -> ProviderError {
     let message = error.message.clone().unwrap_or_default();
     match status {
         StatusCode::UNAUTHORIZED | StatusCode::FORBIDDEN => ProviderError::Unauthorized(message),
-        StatusCode::TOO_MANY_REQUESTS => ProviderError::NotBegun(message),
+        StatusCode::TOO_MANY_REQUESTS => ProviderError::Busy(message),
         StatusCode::CONFLICT => ProviderError::InFlight(message),
         StatusCode::PAYMENT_REQUIRED => ProviderError::Refused {
             reason: error.decline_code.or(error.code).unwrap_or_else(|| "declined".to_owned()),
@@ -454,7 +456,7 @@ mod tests {
             assert!(matches!(error(status, body), ProviderError::Unknown(_)), "{status} {body}");
         }
         let busy = r#"{"error":{"type":"invalid_request_error"}}"#;
-        assert!(matches!(error(429, busy), ProviderError::NotBegun(_)));
+        assert!(matches!(error(429, busy), ProviderError::Busy(_)));
         assert!(matches!(error(409, busy), ProviderError::InFlight(_)));
         let mismatch = r#"{"error":{"type":"idempotency_error"}}"#;
         assert!(matches!(error(400, mismatch), ProviderError::Unknown(_)));

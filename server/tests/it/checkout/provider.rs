@@ -124,7 +124,7 @@ async fn whatever_is_not_definite_is_not_read_as_definite() {
         assert!(matches!(lost, Err(ProviderError::Unknown(_))), "{outage}: {lost:?}");
     }
     faults(&[("outage", "none"), ("busy_percent", "100")]).await;
-    assert!(matches!(confirm(&provider, &open, "pm_card_visa").await, Err(ProviderError::NotBegun(_))));
+    assert!(matches!(confirm(&provider, &open, "pm_card_visa").await, Err(ProviderError::Busy(_))));
     faults(&[("busy_percent", "0"), ("fail_before_percent", "100")]).await;
     let confirmation =
         Confirmation { intent: &open.id, method: "pm_card_visa", return_url: "https://x.example", key: "c" };
@@ -135,4 +135,17 @@ async fn whatever_is_not_definite_is_not_read_as_definite() {
         confirm(&nobody.expect("a client"), &open, "pm_card_visa").await,
         Err(ProviderError::NotBegun(_))
     ));
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_provider_that_limits_our_rate_closes_no_till() {
+    let url = simulator().await;
+    let provider = client(&url, "sk_test_it");
+    let form = [("busy_percent", "100")];
+    reqwest::Client::new().post(format!("{url}/_sim/faults")).form(&form).send().await.expect("answers");
+    for _ in 0..25 {
+        let answer = provider.intent("pi_x").await;
+        assert!(matches!(answer, Err(ProviderError::Busy(_))), "{answer:?}");
+    }
+    assert!(provider.is_admitting(), "it is there, and says so");
 }

@@ -1,11 +1,12 @@
 //! Money goes back: whole, by ticket, by amount, by the provider's own pages; never more than was taken.
 
 use super::till::{Buyer, Till};
+use crate::support::stage::Draft;
 use seatwire::checkout::order::OrderState;
 use seatwire::checkout::{CheckoutRefusal, OrderRequest, RefundWhat};
 use seatwire::store::refund::RefundLine;
 use seatwire_proto::client::IdempotencyKey;
-use seatwire_proto::id::{IdentityId, OrderId};
+use seatwire_proto::id::{EventId, IdentityId, OrderId};
 use serde_json::{Value, json};
 
 impl Till {
@@ -187,4 +188,188 @@ async fn money_given_back_on_the_providers_pages_meanwhile_is_not_given_back_twi
     assert_eq!(refunded["refunded_minor"], 4750);
     assert_eq!(till.money(&order["id"]).await, (vec![4750], 4750));
     till.check_books().await;
+}
+
+/// A draft whose tier A costs nothing; the seats from 140 on cost 20.00.
+fn half_free() -> Draft {
+    Draft { tier_a_minor: (0, 0), ..Draft::default() }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_free_ticket_of_a_mixed_order_goes_back_alone() {
+    let till = Till::open_with(&half_free(), &[]).await;
+    let (buyer, hold) = till.buyer_with(&[1, 150]).await;
+    let order = till.bought(buyer, &hold, "pm_card_visa").await;
+    let id = &order["id"];
+    let lines = order["lines"].as_array().expect("lines");
+    let line = lines.iter().position(|line| line["seat"] == 1).expect("the free one") as u32;
+    let free = RefundWhat::Lines(vec![RefundLine { line, quantity: 1 }]);
+    till.refund(id, free.clone()).await.expect("refundable");
+    let now = till.order(buyer, id).await;
+    assert_eq!((&now["state"], valid(&now)), (&"paid".into(), vec![150]), "the money is ours and the ticket admits");
+    till.until_seat(1, 0).await;
+    assert_eq!(till.refund(id, free).await, Err(CheckoutRefusal::RefundRefused));
+    till.refund(id, RefundWhat::All).await.expect("the rest is refundable");
+    let whole = till.until(buyer, id, "refunded").await;
+    assert_eq!((&whole["refunded_minor"], valid(&whole)), (&2000.into(), vec![]));
+    till.until_seat(150, 0).await;
+    till.check_books().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn the_last_free_ticket_ends_an_order_that_cost_nothing() {
+    let till = Till::open_with(&half_free(), &[]).await;
+    let (buyer, hold) = till.buyer_with(&[1, 2]).await;
+    let order = till.bought(buyer, &hold, "pm_none").await;
+    for (line, state, left) in [(0, "paid", vec![2]), (1, "refunded", vec![])] {
+        till.refund(&order["id"], RefundWhat::Lines(vec![RefundLine { line, quantity: 1 }])).await.expect("refundable");
+        let now = till.order(buyer, &order["id"]).await;
+        assert_eq!((&now["state"], valid(&now)), (&state.into(), left));
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn money_that_went_back_whole_leaves_no_ticket_that_admits() {
+    let till = Till::open().await;
+    let first_line = RefundWhat::Lines(vec![RefundLine { line: 0, quantity: 1 }]);
+    let ways = [vec![RefundWhat::Amount(9_500)], vec![RefundWhat::Amount(5_000), first_line]];
+    for (way, seats) in ways.iter().zip([[1, 2], [5, 6]]) {
+        let (buyer, hold) = till.buyer_with(&seats).await;
+        let order = till.bought(buyer, &hold, "pm_card_visa").await;
+        for what in way {
+            till.refund(&order["id"], what.clone()).await.expect("refundable");
+            let settled = ["partially_refunded", "refunded"];
+            crate::support::eventually("the refund to end", || async {
+                till.clock.advance_ms(1_000);
+                let state = till.order(buyer, &order["id"]).await["state"].clone();
+                settled.iter().any(|settled| state == *settled).then_some(())
+            })
+            .await;
+        }
+        let whole = till.until(buyer, &order["id"], "refunded").await;
+        assert_eq!(valid(&whole), Vec::<u64>::new(), "{way:?}");
+        for seat in seats {
+            till.until_seat(seat as usize, 0).await;
+        }
+    }
+    till.check_books().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_refund_under_way_for_hours_is_asked_about_ever_less_often_and_listed() {
+    let till = Till::open().await;
+    let (buyer, hold) = till.buyer_with(&[1]).await;
+    let order = till.bought(buyer, &hold, "pm_sim_refund_pending_3h").await;
+    till.refund(&order["id"], RefundWhat::All).await.expect("refundable");
+    let id: OrderId = order["id"].as_str().expect("an id").parse().expect("an id");
+    let row =
+        async || seatwire::store::order::read(till.app.store.pool(), id).await.expect("reads").expect("the order");
+    let since_ms = crate::support::eventually("the refund to be under way", || async {
+        till.clock.advance_ms(1_000);
+        let row = row().await;
+        (row.state == OrderState::RefundPending).then_some(row.state_since_ms)
+    })
+    .await;
+    crate::support::eventually("nine looks", || async {
+        till.clock.advance_ms(20_000);
+        (row().await.checks_n >= 9).then_some(())
+    })
+    .await;
+    let now = row().await;
+    assert_eq!((now.state, now.state_since_ms), (OrderState::RefundPending, since_ms));
+    assert!(now.check_at_ms.expect("asked again") > till.clock.now_ms() + 400_000, "{now:?}");
+    let open = till.app.checkout.open_payments(None, 10).await.expect("reads");
+    assert_eq!((open.len(), open[0].state.as_str(), open[0].since_ms), (1, "refund_pending", since_ms));
+    crate::support::eventually("the refund to end", || async {
+        till.clock.advance_ms(300_000);
+        (till.inner_state(&order["id"]).await == OrderState::Refunded).then_some(())
+    })
+    .await;
+    assert_eq!(till.money(&order["id"]).await, (vec![4750], 4750));
+    till.check_books().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn money_that_went_back_elsewhere_while_ours_was_under_way_is_counted_after_it() {
+    let till = Till::open_with(&Default::default(), &[("SEATWIRE_POLL_PROVIDER_MS", "3600000")]).await;
+    let (buyer, hold) = till.buyer_with(&[1, 2]).await;
+    let order = till.bought(buyer, &hold, "pm_sim_refund_pending_40m").await;
+    till.refund(&order["id"], RefundWhat::Amount(1_000)).await.expect("refundable");
+    crate::support::eventually("the refund to be under way", || async {
+        till.clock.advance_ms(1_000);
+        (till.inner_state(&order["id"]).await == OrderState::RefundPending).then_some(())
+    })
+    .await;
+    let intent = till.ledger().await["intents"][0]["id"].as_str().expect("an id").to_owned();
+    let call = reqwest::Client::new().post(format!("{}/v1/refunds", till.payment_url)).bearer_auth("sk_test_it");
+    let form = [("payment_intent", intent.as_str()), ("amount", "2000")];
+    assert_eq!(call.form(&form).send().await.expect("answers").status(), 200);
+    till.until(buyer, &order["id"], "partially_refunded").await;
+    crate::support::eventually("all that went back to be counted", || async {
+        (till.order(buyer, &order["id"]).await["refunded_minor"] == 3000).then_some(())
+    })
+    .await;
+    till.check_books().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_key_that_refunded_one_order_refunds_no_other_when_its_answer_is_forgotten() {
+    let till = Till::open().await;
+    let (buyer, hold) = till.buyer_with(&[1, 2]).await;
+    let (first, other) = (till.bought(buyer, &hold, "pm_card_visa").await, {
+        let (buyer, hold) = till.buyer_with(&[9]).await;
+        till.bought(buyer, &hold, "pm_card_visa").await
+    });
+    let operator = IdentityId::generate();
+    let refund = async |order: &Value, fingerprint: u8| {
+        let request = OrderRequest {
+            identity: operator,
+            key: IdempotencyKey::parse("same").expect("a key"),
+            fingerprint: [fingerprint; 32],
+            order: order["id"].as_str().expect("an id").parse().expect("an id"),
+        };
+        let what = RefundWhat::Amount(500);
+        let answer = till.app.checkout.refund(request, "test".into(), what, "asked for".into()).await;
+        // 72 hours later the answer is forgotten.
+        sqlx::query("delete from order_commands").execute(till.app.store.pool()).await.expect("deletes");
+        answer.expect("works").outcome.map(|order| json!(order.id))
+    };
+    assert_eq!(refund(&first, 1).await, Ok(first["id"].clone()));
+    assert_eq!(refund(&other, 2).await, Err(CheckoutRefusal::KeyReused));
+    assert_eq!(refund(&first, 3).await, Err(CheckoutRefusal::KeyReused), "another body");
+    assert_eq!(refund(&first, 1).await, Ok(first["id"].clone()));
+    till.until(buyer, &first["id"], "partially_refunded").await;
+    assert_eq!((till.money(&first["id"]).await.1, till.money(&other["id"]).await.1), (500, 0));
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_cancelled_event_is_refunded_past_orders_that_have_nothing_or_fail() {
+    let till = Till::open_with(&half_free(), &[]).await;
+    let (guest, hold) = till.buyer_with(&[1]).await;
+    let free = till.bought(guest, &hold, "pm_none").await;
+    let pool = till.app.store.pool();
+    let run = async |sql: &'static str, order: &Value| {
+        let id: OrderId = order["id"].as_str().expect("an id").parse().expect("an id");
+        sqlx::query(sql).bind(id.uuid()).execute(pool).await.expect(sql);
+    };
+    // Was let in: there is neither money nor a ticket to take back.
+    run("update tickets set state = 'used' where order_id = $1", &free).await;
+    let (unlucky, hold) = till.buyer_with(&[150]).await;
+    let broken = till.bought(unlucky, &hold, "pm_card_visa").await;
+    run("update orders set lines = '0' where order_id = $1", &broken).await;
+    let (buyer, hold) = till.buyer_with(&[151]).await;
+    let order = till.bought(buyer, &hold, "pm_card_visa").await;
+    let event: EventId = till.event.parse().expect("an id");
+    sqlx::query("update events set state = 'cancelled' where id = $1")
+        .bind(event.uuid())
+        .execute(pool)
+        .await
+        .expect("set");
+    till.until(buyer, &order["id"], "refunded").await;
+    let left = seatwire::store::open_payment::list_of_cancelled_events(pool, None, 10).await.expect("reads");
+    assert_eq!(left.iter().map(|id| json!(id)).collect::<Vec<_>>(), [broken["id"].clone()]);
+    let mut turn = pool.begin().await.expect("begins");
+    // While another node has its turn, this one begins nothing.
+    while !seatwire::store::open_payment::take_turn_to_refund(&mut turn).await.expect("asks") {}
+    assert_eq!(till.app.checkout.refund_cancelled().await.expect("works"), 0);
 }

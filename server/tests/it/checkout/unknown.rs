@@ -7,7 +7,9 @@ use crate::support::stage::{Draft, Stage};
 use seatwire::checkout::order::OrderState;
 use seatwire::clock::Clock;
 use seatwire::shutdown::Shutdown;
-use serde_json::json;
+use seatwire::store::order;
+use seatwire_proto::id::OrderId;
+use serde_json::{Value, json};
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_lost_answer_is_unknown_until_the_provider_tells() {
@@ -194,4 +196,33 @@ async fn a_node_that_is_told_to_stop_answers_the_checkouts_that_run() {
     assert_eq!(reply["order"]["state"], "paid", "{reply}");
     assert_eq!(buyer.closed().await, (4001, "drain".into()));
     assert_eq!(node.ended().await, Some(0));
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn what_keeps_seats_is_looked_at_before_refunds_and_the_nearest_deadline_first() {
+    let till = Till::open().await;
+    let mut orders = Vec::new();
+    for seat in [1, 3, 5, 7] {
+        let (buyer, hold) = till.buyer_with(&[seat]).await;
+        orders.push(till.bought(buyer, &hold, "pm_card_visa").await["id"].clone());
+    }
+    // Never committed: no reconciler sees these.
+    let mut transaction = till.app.store.pool().begin().await.expect("begins");
+    for (id, state, since_ms) in [
+        (&orders[0], "refund_pending", 1),
+        (&orders[1], "released_unresolved", 2),
+        (&orders[2], "payment_unknown", 200),
+    ]
+    .into_iter()
+    .chain([(&orders[3], "payment_unknown", 100)])
+    {
+        let id: OrderId = id.as_str().expect("an id").parse().expect("an id");
+        let sql = "update orders set state = $2, state_since_ms = $3, unknown_since_ms = $3, check_at_ms = $3
+             where order_id = $1";
+        let set = sqlx::query(sql).bind(id.uuid()).bind(state).bind(since_ms);
+        set.execute(&mut *transaction).await.expect("sets");
+    }
+    let due = order::list_due(&mut *transaction, 1_000, 10).await.expect("reads");
+    let due: Vec<Value> = due.iter().map(|id| json!(id)).collect();
+    assert_eq!(due, [3, 2, 1, 0].map(|n: usize| orders[n].clone()));
 }

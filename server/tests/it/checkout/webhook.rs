@@ -4,6 +4,7 @@ use super::code;
 use super::till::Till;
 use crate::support::eventually;
 use seatwire::checkout::{CrashPoint, Received};
+use seatwire::store::webhook_inbox::{self, InboxEvent};
 use serde_json::{Value, json};
 
 const SECRETS: [(&str, &str); 1] = [("SEATWIRE_WEBHOOK_SECRETS", "whsec_new,whsec_old")];
@@ -187,4 +188,97 @@ async fn webhooks_reach_a_node_over_http_whatever_happens_to_them() {
     let door = format!("{}/v1/webhooks/payment", node.url);
     assert_eq!(http.post(&door).body("{}").send().await.expect("answers").status(), 400);
     assert_eq!(http.post(&door).body(vec![b'x'; 300_000]).send().await.expect("answers").status(), 413);
+}
+
+/// An event of the provider as the inbox keeps it.
+fn kept(event: &Value, received_ms: u64) -> InboxEvent {
+    let text = |value: &Value| value.as_str().expect("a text").to_owned();
+    InboxEvent {
+        id: text(&event["id"]),
+        kind: text(&event["type"]),
+        intent: Some(text(&event["data"]["object"]["id"])),
+        body: event.to_string(),
+        received_ms,
+        tries_n: 0,
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn an_event_that_always_fails_stops_no_other_and_is_listed_until_it_is_applied() {
+    let quiet = [("SEATWIRE_POLL_PROVIDER_MS", "3600000")];
+    let till = Till::open_with(&Default::default(), &quiet).await;
+    let (broken_buyer, hold) = till.buyer_with(&[1]).await;
+    let broken = till.bought(broken_buyer, &hold, "pm_card_visa").await;
+    let (buyer, hold) = till.buyer_with(&[2]).await;
+    till.app.checkout.crash_at(CrashPoint::Confirmed);
+    assert_eq!(code(&till.checkout(buyer, &hold, "pm_card_visa").await), "internal");
+    let pool = till.app.store.pool();
+    let id: seatwire_proto::id::OrderId = broken["id"].as_str().expect("an id").parse().expect("an id");
+    let mend = async |sql: &'static str| sqlx::query(sql).bind(id.uuid()).execute(pool).await.expect(sql);
+    mend("update orders set action = lines, lines = '0' where order_id = $1").await;
+    let events = till.events().await;
+    let succeeded: Vec<_> = events.iter().filter(|event| event["type"] == "payment_intent.succeeded").collect();
+    // Both in one batch, the broken one first.
+    let mut transaction = pool.begin().await.expect("begins");
+    for (n, event) in succeeded.iter().enumerate() {
+        let event = kept(event, till.clock.now_ms() - 10 + n as u64);
+        webhook_inbox::insert(&mut *transaction, "paysim", &event).await.expect("kept");
+    }
+    transaction.commit().await.expect("commits");
+    eventually("the other to be applied", || async { (till.applied().await == 1).then_some(()) }).await;
+    let concern = async || {
+        let sql = "select concern from orders where order_id = $1";
+        sqlx::query_scalar::<_, Option<String>>(sql).bind(id.uuid()).fetch_one(pool).await.expect("reads")
+    };
+    eventually("it to be listed", || async {
+        till.clock.advance_ms(60_000);
+        concern().await.filter(|concern| concern == "event_not_applied")
+    })
+    .await;
+    let listed = till.app.checkout.open_payments(None, 10).await.expect("reads");
+    assert!(listed.iter().any(|open| open.id == id && open.concern.as_deref() == Some("event_not_applied")));
+    mend("update orders set lines = action, action = null where order_id = $1").await;
+    eventually("it to be applied after all", || async {
+        till.clock.advance_ms(600_000);
+        (till.applied().await == 2).then_some(())
+    })
+    .await;
+    eventually("it to be taken off the list", || async { concern().await.is_none().then_some(()) }).await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn old_events_are_forgotten_once_a_minute_and_not_after_every_round() {
+    let till = Till::open_with(&Default::default(), &SECRETS).await;
+    let pool = till.app.store.pool();
+    // The first round of this node forgets at once.
+    till.app.checkout.apply_inbox().await.expect("works");
+    sqlx::query(
+        "insert into webhook_inbox (provider, provider_event_id, kind, body, received_ms, applied_ms)
+         values ('paysim', 'evt_old', 'x', '{}', 1, 1)",
+    )
+    .execute(pool)
+    .await
+    .expect("writes");
+    let is_kept =
+        async || sqlx::query("select from webhook_inbox").fetch_optional(pool).await.expect("reads").is_some();
+    for _ in 0..3 {
+        till.app.checkout.apply_inbox().await.expect("works");
+    }
+    assert!(is_kept().await);
+    till.clock.advance_ms(60_000);
+    till.app.checkout.apply_inbox().await.expect("works");
+    assert!(!is_kept().await);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_cursor_the_provider_has_forgotten_is_forgotten_here_too() {
+    let till = Till::open_with(&Default::default(), &[("SEATWIRE_POLL_PROVIDER_MS", "50")]).await;
+    webhook_inbox::set_cursor(till.app.store.pool(), "paysim", "evt_gone").await.expect("writes");
+    let (buyer, hold) = till.buyer_with(&[1]).await;
+    till.bought(buyer, &hold, "pm_card_visa").await;
+    eventually("the events to be read", || async {
+        let cursor = webhook_inbox::cursor(till.app.store.pool(), "paysim").await.expect("reads");
+        (cursor.is_some_and(|cursor| cursor != "evt_gone") && till.applied().await > 0).then_some(())
+    })
+    .await;
 }

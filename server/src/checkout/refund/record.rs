@@ -1,0 +1,206 @@
+//! What a refund changes in the books, inside the transaction of its step: the row, the tickets, the seats, the sums of the
+//! order, and where the order stands then. `step` comes in here; nobody outside is asked.
+
+use super::super::order::{OrderEvent, OrderState, next};
+use super::{RefundAsk, RefundResult, RefundWhat};
+use crate::store::admin_log::{self, NewEntry};
+use crate::store::order::OrderRow;
+use crate::store::refund::{self, NewRefundRow, RefundLine, RefundState};
+use crate::store::{StoreError, area_stock, identity_use, taken_seat, ticket};
+use serde_json::json;
+use sqlx::PgConnection;
+use sqlx::types::Uuid;
+
+/// Records what is asked: the row, void tickets, free seats. `None`: it cannot go back so. Else whether places came free.
+pub(in crate::checkout) async fn record_ask(
+    transaction: &mut PgConnection,
+    row: &mut OrderRow,
+    ask: &RefundAsk,
+    now_ms: u64,
+) -> Result<Option<bool>, StoreError> {
+    let left_minor = row.captured_minor - row.refunded_minor - row.refunding_minor;
+    let live = ticket::live_by_line(&mut *transaction, row.event, row.id).await?;
+    let lines: Vec<RefundLine> = match &ask.what {
+        RefundWhat::All => live.clone(),
+        RefundWhat::Lines(lines) => {
+            let fits = |asked: &RefundLine| {
+                asked.quantity > 0 && live.iter().any(|live| live.line == asked.line && live.quantity >= asked.quantity)
+            };
+            let once = lines.iter().enumerate().all(|(at, a)| lines[..at].iter().all(|b| b.line != a.line));
+            if lines.is_empty() || !once || !lines.iter().all(fits) {
+                return Ok(None);
+            }
+            lines.clone()
+        }
+        RefundWhat::Amount(_) => Vec::new(),
+    };
+    let amount_minor = match &ask.what {
+        RefundWhat::All => left_minor,
+        RefundWhat::Lines(lines) => {
+            let price = |line: &RefundLine| {
+                let bought = &row.lines[line.line as usize];
+                (bought.price_minor + bought.fee_minor) * i64::from(line.quantity)
+            };
+            // What was given back as money before is not given back again with the ticket.
+            lines.iter().map(price).sum::<i64>().min(left_minor)
+        }
+        RefundWhat::Amount(amount_minor) => {
+            if !(1..=left_minor).contains(amount_minor) {
+                return Ok(None);
+            }
+            *amount_minor
+        }
+    };
+    if amount_minor == 0 && lines.is_empty() {
+        return Ok(None);
+    }
+    if amount_minor > 0 {
+        row.refunding_minor += amount_minor;
+        let new = NewRefundRow {
+            id: ask.id,
+            order: row.id,
+            event: row.event,
+            provider: &row.provider,
+            amount_minor,
+            reason: &ask.reason,
+            lines: (!lines.is_empty()).then_some(&lines[..]),
+            fingerprint: ask.by.as_ref().map(|by| by.fingerprint),
+        };
+        refund::insert(&mut *transaction, &new, now_ms).await?;
+    }
+    void(transaction, row, &lines).await?;
+    let (key, key_name) = ask.by.as_ref().map_or((None, "server"), |by| (Some(by.key), by.name.as_str()));
+    let detail = json!({
+        "order": row.id,
+        "amount_minor": amount_minor,
+        "lines": lines,
+        "reason": ask.reason,
+    });
+    let entry = NewEntry { key, key_name, action: "order.refund", event: Some(row.event), detail };
+    admin_log::insert(&mut *transaction, &entry, now_ms).await?;
+    Ok(Some(!lines.is_empty()))
+}
+
+/// Makes tickets void and their places free.
+async fn void(transaction: &mut PgConnection, row: &OrderRow, lines: &[RefundLine]) -> Result<(), StoreError> {
+    let mut quantity = 0;
+    let mut seats = Vec::new();
+    for line in lines {
+        ticket::void(&mut *transaction, row.event, row.id, line.line, line.quantity).await?;
+        quantity += line.quantity;
+        seats.extend(row.lines[line.line as usize].seat);
+    }
+    if !seats.is_empty() {
+        taken_seat::free(&mut *transaction, row.event, row.id, &seats).await?;
+    }
+    let mut areas: Vec<_> =
+        lines.iter().filter_map(|line| Some((row.lines[line.line as usize].area?, line.quantity))).collect();
+    areas.sort_unstable();
+    for (area, quantity) in areas {
+        area_stock::free(&mut *transaction, row.event, area, quantity, true).await?;
+    }
+    if quantity > 0 {
+        identity_use::subtract(transaction, row.event, row.identity, quantity).await?;
+    }
+    Ok(())
+}
+
+/// A charge whose seats could not be had goes back whole.
+pub(in crate::checkout) async fn record_late(
+    transaction: &mut PgConnection,
+    row: &mut OrderRow,
+    now_ms: u64,
+) -> Result<(), StoreError> {
+    let amount_minor = row.captured_minor - row.refunded_minor - row.refunding_minor;
+    row.refunding_minor += amount_minor;
+    let new = NewRefundRow {
+        id: Uuid::now_v7(),
+        order: row.id,
+        event: row.event,
+        provider: &row.provider,
+        amount_minor,
+        reason: "charged after the seats were given back",
+        lines: None,
+        fingerprint: None,
+    };
+    refund::insert(transaction, &new, now_ms).await
+}
+
+/// Writes what became of refunds and says where the order stands then, and whether places came free.
+pub(in crate::checkout) async fn record_answers(
+    transaction: &mut PgConnection,
+    row: &mut OrderRow,
+    results: &[RefundResult],
+    now_ms: u64,
+) -> Result<(OrderState, bool), StoreError> {
+    let mut has_failed = false;
+    for result in results {
+        let (id, provider_refund) = (result.open.id, result.provider_refund.as_deref());
+        let failure = result.failure.as_deref();
+        if !refund::set_state(&mut *transaction, id, result.state, provider_refund, failure, now_ms).await? {
+            continue;
+        }
+        match result.state {
+            RefundState::Succeeded => {
+                row.refunding_minor -= result.open.amount_minor;
+                row.refunded_minor += result.open.amount_minor;
+            }
+            RefundState::Failed => {
+                row.refunding_minor -= result.open.amount_minor;
+                has_failed = true;
+            }
+            RefundState::Due | RefundState::Pending => {}
+        }
+    }
+    let event = if row.refunding_minor > 0 {
+        OrderEvent::RefundDelayed
+    } else if has_failed {
+        OrderEvent::RefundRejected
+    } else {
+        whole_or_part(row)
+    };
+    let to = next(row.state, event).unwrap_or(row.state);
+    Ok((to, void_if_refunded(transaction, row, to).await?))
+}
+
+/// Where an order stands after a refund that moves no money: it is over only when nothing of it is left, neither money nor
+/// a ticket that admits.
+pub(in crate::checkout) async fn state_without_money(
+    transaction: &mut PgConnection,
+    row: &OrderRow,
+) -> Result<OrderState, StoreError> {
+    let is_over = row.captured_minor == row.refunded_minor
+        && ticket::live_by_line(transaction, row.event, row.id).await?.is_empty();
+    Ok(if is_over { OrderState::Refunded } else { row.state })
+}
+
+/// An order whose money went back whole admits nobody, whichever way the money went. True: places came free.
+async fn void_if_refunded(transaction: &mut PgConnection, row: &OrderRow, to: OrderState) -> Result<bool, StoreError> {
+    if to != OrderState::Refunded || row.state == OrderState::Refunded {
+        return Ok(false);
+    }
+    let live = ticket::live_by_line(&mut *transaction, row.event, row.id).await?;
+    void(transaction, row, &live).await?;
+    Ok(!live.is_empty())
+}
+
+/// The provider gave back `back_minor` in all, whoever asked for it.
+pub(in crate::checkout) async fn record_seen(
+    transaction: &mut PgConnection,
+    row: &mut OrderRow,
+    back_minor: i64,
+) -> Result<Option<(OrderState, bool)>, StoreError> {
+    // What we asked for ourselves is answered for by its own row.
+    if row.refunding_minor > 0 || back_minor <= row.refunded_minor || back_minor > row.captured_minor {
+        return Ok(None);
+    }
+    row.refunded_minor = back_minor;
+    let Some(to) = next(row.state, whole_or_part(row)) else { return Ok(None) };
+    tracing::warn!(order = %row.id, back_minor, "money went back on the provider's own pages");
+    let is_freed = void_if_refunded(transaction, row, to).await?;
+    Ok(Some((to, is_freed)))
+}
+
+const fn whole_or_part(row: &OrderRow) -> OrderEvent {
+    if row.refunded_minor == row.captured_minor { OrderEvent::RefundedInFull } else { OrderEvent::RefundedInPart }
+}
