@@ -406,6 +406,15 @@ impl Checkout {
         detached(async move { inner.refund_cancelled().await }).await
     }
 
+    /// Gives up unpaid orders of cancelled events, a bounded number; how many. `job/refund_cancelled` calls it.
+    ///
+    /// # Errors
+    /// When Postgres does not answer.
+    pub async fn cancel_unpaid(&self) -> Result<usize, CheckoutError> {
+        let inner = self.0.clone();
+        detached(async move { inner.cancel_unpaid().await }).await
+    }
+
     /// Whether the provider is being asked for money: false while its circuit is open, when nobody should be admitted to a
     /// till that cannot take anything.
     #[must_use]

@@ -2,7 +2,7 @@
 //! the counter (`command`); reads come from `catalogue` and `seatmap`, never from the booking Redis; pages of the buyer
 //! app lie in the binary. `socket::accept` serves the public router, the admin listener the other one.
 
-mod admin;
+pub mod admin;
 mod call;
 mod event;
 mod headers;

@@ -121,6 +121,9 @@ impl Waitlist {
         price_tiers: Vec<String>,
     ) -> Result<WaitlistAnswer, WaitlistError> {
         let facts = &request.event;
+        if let Some(field) = bad_tiers(&price_tiers) {
+            return Ok(WaitlistRefusal::BadField(field).into());
+        }
         let known = |code: &String| facts.price_tiers.iter().any(|tier| tier.code == *code);
         if let Some(at) = price_tiers.iter().position(|code| !known(code)) {
             let field = FieldError::new(format!("/price_tiers/{at}"), "no such price tier");
@@ -145,7 +148,12 @@ impl Waitlist {
                 return Ok(WaitlistRefusal::Closed.into());
             }
             let now_ms = clock.now_ms();
-            waitlist::join(&mut *transaction, event.id, *identity, quantity, &price_tiers, now_ms).await?;
+            // Of a place that was given up: no offer of the new one, which would end with it.
+            let earlier = match before {
+                None => inventory.open_hold(event, *identity).await?.filter(|hold| hold.is_offer).map(|hold| hold.id),
+                Some(_) => None,
+            };
+            waitlist::join(&mut *transaction, event.id, *identity, quantity, &price_tiers, earlier, now_ms).await?;
             let place = waitlist::find(&mut *transaction, event.id, *identity).await?;
             let reply = WaitlistReply { place: place.map(|place| shown(&place)) };
             remember(&mut transaction, &request, &reply, now_ms).await?;
@@ -197,6 +205,12 @@ impl Waitlist {
             None => Err(WaitlistRefusal::PlaceUnknown),
         })
     }
+}
+
+/// What is wrong with a wish that names a tier twice.
+fn bad_tiers(price_tiers: &[String]) -> Option<FieldError> {
+    let at = (1..price_tiers.len()).find(|&at| price_tiers[..at].contains(&price_tiers[at]))?;
+    Some(FieldError::new(format!("/price_tiers/{at}"), "named twice"))
 }
 
 /// Runs by itself, so that a client that goes away does not drop a transaction half way.

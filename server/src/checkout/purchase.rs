@@ -22,7 +22,7 @@ use crate::store::constraint::{Constraint, broken, is_lost_race};
 use crate::store::open_payment::{self, Concern};
 use crate::store::order::OrderRow;
 use crate::store::payment_attempt::is_known_charge;
-use crate::store::{StoreError, order};
+use crate::store::{StoreError, event_change, order};
 use seatwire_proto::id::OrderId;
 use seatwire_proto::server::{Action, EventState};
 use sha2::{Digest, Sha256};
@@ -177,6 +177,14 @@ impl Inner {
 
     async fn write_order_once(&self, row: &OrderRow, limits: &Limits) -> Result<Written, StoreError> {
         let mut transaction = self.store.pool().begin().await?;
+        // What this node has read of the event may be a moment old.
+        let state = event_change::state(&mut *transaction, row.event).await?;
+        if matches!(state, Some(EventState::Closed | EventState::Cancelled)) {
+            transaction.rollback().await?;
+            let event = self.catalogue.event(row.event).await?;
+            let on_sale_ms = event.map_or(0, |event| event.on_sale_ms);
+            return Ok(Written::Refused(CheckoutRefusal::NotOnSale { on_sale_ms }));
+        }
         if !is_in_epoch(&mut transaction, row).await? {
             transaction.rollback().await?;
             return Ok(Written::OtherEpoch);
@@ -210,6 +218,13 @@ impl Inner {
             }
         };
         self.crash(CrashPoint::IntentCreated)?;
+        if self.is_event_cancelled(&row).await? {
+            let news = [News::IntentCreated(&intent), News::Plain(OrderEvent::BuyerCancelled)];
+            if let Stepped::Moved(row) = self.write(row.id, &news).await? {
+                self.fence(&row).await?;
+            }
+            return Ok(());
+        }
         let begun = self.write(row.id, &[News::IntentCreated(&intent), News::AttemptStarted(method)]).await?;
         if let Stepped::Moved(row) = begun {
             self.crash(CrashPoint::AttemptRecorded)?;
@@ -239,6 +254,10 @@ impl Inner {
                 // Still not to be reached: the order stays payable, the buyer sees the same decline.
                 Err(_) => return Ok(Ok(row.clone())),
             }
+        }
+        // As late as can be: what begins behind this is in flight, and goes back with the other money of the event.
+        if self.is_event_cancelled(row).await? {
+            return Ok(Err(CheckoutRefusal::PayRefused));
         }
         news.push(News::AttemptStarted(method));
         Ok(match self.step(row.id, None, &news).await? {
@@ -349,6 +368,11 @@ impl Inner {
                 done => return done,
             }
         }
+    }
+
+    /// Whether nothing may be charged for the order any more.
+    async fn is_event_cancelled(&self, row: &OrderRow) -> Result<bool, StoreError> {
+        Ok(event_change::state(self.store.pool(), row.event).await? == Some(EventState::Cancelled))
     }
 
     async fn set_intent(&self, id: OrderId, intent: &str) -> Result<(), StoreError> {

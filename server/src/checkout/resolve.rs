@@ -20,6 +20,9 @@ const REFUND_WAITS_S: [u64; 10] = [1, 2, 4, 8, 15, 30, 60, 300, 900, 3_600];
 /// How long an order whose seats were given back is asked about.
 const ASK_RELEASED_FOR: Duration = Duration::from_secs(72 * 3_600);
 
+/// Unpaid orders of cancelled events given up in one round, one round a second: each is one call to the provider.
+const CANCELLED_BATCH: u32 = 15;
+
 /// What a look at an order came to.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Looked {
@@ -87,6 +90,19 @@ impl Inner {
             }
             _ => Ok(Looked::Nothing),
         }
+    }
+
+    /// Gives up orders of cancelled events that wait for their buyers, so that nobody pays for them any more; how many.
+    pub(super) async fn cancel_unpaid(&self) -> Result<usize, CheckoutError> {
+        let open = open_payment::list_unpaid_of_cancelled_events(self.store.pool(), CANCELLED_BATCH).await?;
+        for &id in &open {
+            // One that moved on meanwhile stays: its money is in flight.
+            match self.step(id, None, &[News::Plain(OrderEvent::BuyerCancelled)]).await? {
+                Stepped::Moved(row) if row.state == OrderState::Cancelling => drop(self.fence(&row).await?),
+                Stepped::Moved(_) | Stepped::Stays(_) => {}
+            }
+        }
+        Ok(open.len())
     }
 
     async fn look_step(&self, row: &OrderRow, news: News<'_>) -> Result<Looked, CheckoutError> {

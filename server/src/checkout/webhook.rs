@@ -72,14 +72,12 @@ fn intent_of(object: &Value) -> Option<String> {
 
 fn read_event(body: &str, received_ms: u64) -> Option<InboxEvent> {
     let raw: RawEvent = serde_json::from_str(body).ok()?;
-    Some(InboxEvent {
-        intent: intent_of(&raw.data.object),
-        id: raw.id,
-        kind: raw.kind,
-        body: body.to_owned(),
-        received_ms,
-        tries_n: 0,
-    })
+    let intent = intent_of(&raw.data.object);
+    // Postgres takes no NUL, and no name of the provider's has one: asking for it again would not help.
+    if [&raw.id, &raw.kind].into_iter().chain(&intent).any(|text| text.contains('\0')) {
+        return None;
+    }
+    Some(InboxEvent { intent, id: raw.id, kind: raw.kind, body: body.to_owned(), received_ms, tries_n: 0 })
 }
 
 impl Inner {

@@ -4,12 +4,15 @@ use super::{Answered, Asked, check_bounds, find_event};
 use crate::app::App;
 use crate::error;
 use crate::waitlist::{WaitlistAnswer, WaitlistError, WaitlistRequest};
-use seatwire_proto::client::{Command, Waitlist};
+use seatwire_proto::client::{Command, FieldError, Waitlist};
 use seatwire_proto::code::ErrorCode;
 use seatwire_proto::server::ErrorObject;
 
 pub(super) async fn run(app: &App, asked: &Asked, command: &Command, body: &Waitlist) -> Result<Answered, ErrorObject> {
     let request = request(app, asked, command, body).await?;
+    if body.price_tiers.as_ref().is_some_and(Vec::is_empty) {
+        return Err(error::bad_field(&FieldError::new("/price_tiers", "expected at least one, or none at all")));
+    }
     let price_tiers = body.price_tiers.clone().unwrap_or_default();
     answered(app.waitlist.join(request, body.quantity, price_tiers).await)
 }

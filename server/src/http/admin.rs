@@ -8,16 +8,16 @@ mod order;
 mod seat;
 
 use super::Front;
-use super::call::{Call, bad_field};
+use super::call::{Call, MaxBody, bad_field};
 use super::refusal::Refusal;
 use super::reply::private_json;
 use crate::organiser::{Operator, OrganiserError, Scope, key};
 use crate::{error, organiser};
-use axum::Router;
 use axum::body::Body;
 use axum::extract::{FromRequestParts, Request, State};
 use axum::middleware::{Next, from_fn_with_state};
 use axum::routing::{MethodRouter, delete, get, patch, post, put};
+use axum::{Extension, Router};
 use http::request::Parts;
 use http::{Response, StatusCode, header};
 use seatwire_proto::client::parse_body;
@@ -26,35 +26,45 @@ use seatwire_proto::id::EventId;
 use serde::de::DeserializeOwned;
 use serde_json::Value;
 
+/// Most bytes of an appended section: 10,000 seats, each with a label, a position and a mark, have room in it.
+const MAX_SECTION_BYTES: usize = 2 << 20;
+
+/// Method, address and scope of every route, for whoever must know them all.
+#[must_use]
+pub fn listed() -> Vec<(Scope, &'static str, &'static str)> {
+    table().into_iter().map(|(scope, method, path, _)| (scope, method, path)).collect()
+}
+
 /// Every route, with the scope it asks for.
-fn table() -> Vec<(Scope, &'static str, MethodRouter<Front>)> {
+fn table() -> Vec<(Scope, &'static str, &'static str, MethodRouter<Front>)> {
+    let append = post(seat::append).layer(Extension(MaxBody(MAX_SECTION_BYTES)));
     vec![
-        (Scope::Read, "/v1/admin/events", get(event::list)),
-        (Scope::Read, "/v1/admin/events/{event}", get(event::read)),
-        (Scope::Events, "/v1/admin/events/{event}", patch(event::change)),
-        (Scope::Read, "/v1/admin/events/{event}/log", get(event::log)),
-        (Scope::Events, "/v1/admin/events/{event}/state", put(event::set_state)),
-        (Scope::Events, "/v1/admin/events/{event}/prices", put(event::set_prices)),
-        (Scope::Door, "/v1/admin/events/{event}/check-in", post(door::check_in)),
-        (Scope::Read, "/v1/admin/log", get(hook::log)),
-        (Scope::Read, "/v1/admin/webhooks", get(hook::list)),
-        (Scope::Events, "/v1/admin/webhooks", post(hook::add)),
-        (Scope::Events, "/v1/admin/webhooks/{webhook}", delete(hook::remove)),
-        (Scope::Events, "/v1/admin/webhooks/{webhook}/rotate", post(hook::rotate)),
-        (Scope::Events, "/v1/admin/webhooks/{webhook}/replay", post(hook::replay)),
-        (Scope::Read, "/v1/admin/payments/open", get(order::list_open)),
-        (Scope::Orders, "/v1/admin/orders/{order}", get(order::read)),
-        (Scope::Orders, "/v1/admin/orders/{order}/refunds", post(order::refund)),
-        (Scope::Orders, "/v1/admin/orders/{order}/look", post(order::look)),
-        (Scope::Inventory, "/v1/admin/events/{event}/block", post(seat::block)),
-        (Scope::Inventory, "/v1/admin/events/{event}/unblock", post(seat::unblock)),
-        (Scope::Inventory, "/v1/admin/events/{event}/sections", post(seat::append)),
+        (Scope::Read, "GET", "/v1/admin/events", get(event::list)),
+        (Scope::Read, "GET", "/v1/admin/events/{event}", get(event::read)),
+        (Scope::Events, "PATCH", "/v1/admin/events/{event}", patch(event::change)),
+        (Scope::Read, "GET", "/v1/admin/events/{event}/log", get(event::log)),
+        (Scope::Events, "PUT", "/v1/admin/events/{event}/state", put(event::set_state)),
+        (Scope::Events, "PUT", "/v1/admin/events/{event}/prices", put(event::set_prices)),
+        (Scope::Door, "POST", "/v1/admin/events/{event}/check-in", post(door::check_in)),
+        (Scope::Read, "GET", "/v1/admin/log", get(hook::log)),
+        (Scope::Read, "GET", "/v1/admin/webhooks", get(hook::list)),
+        (Scope::Events, "POST", "/v1/admin/webhooks", post(hook::add)),
+        (Scope::Events, "DELETE", "/v1/admin/webhooks/{webhook}", delete(hook::remove)),
+        (Scope::Events, "POST", "/v1/admin/webhooks/{webhook}/rotate", post(hook::rotate)),
+        (Scope::Events, "POST", "/v1/admin/webhooks/{webhook}/replay", post(hook::replay)),
+        (Scope::Read, "GET", "/v1/admin/payments/open", get(order::list_open)),
+        (Scope::Orders, "GET", "/v1/admin/orders/{order}", get(order::read)),
+        (Scope::Orders, "POST", "/v1/admin/orders/{order}/refunds", post(order::refund)),
+        (Scope::Orders, "POST", "/v1/admin/orders/{order}/look", post(order::look)),
+        (Scope::Inventory, "POST", "/v1/admin/events/{event}/block", post(seat::block)),
+        (Scope::Inventory, "POST", "/v1/admin/events/{event}/unblock", post(seat::unblock)),
+        (Scope::Inventory, "POST", "/v1/admin/events/{event}/sections", append),
     ]
 }
 
 /// The routes, each behind its scope.
 pub(super) fn routes(front: &Front) -> Router<Front> {
-    table().into_iter().fold(Router::new(), |router, (scope, path, method)| {
+    table().into_iter().fold(Router::new(), |router, (scope, _, path, method)| {
         router.route(path, method.route_layer(from_fn_with_state((front.clone(), scope), admit)))
     })
 }
@@ -97,7 +107,29 @@ fn event_id(text: &str) -> Result<EventId, Refusal> {
 
 /// The body as one struct.
 fn body<T: DeserializeOwned>(call: Call) -> Result<T, Refusal> {
-    parse_body(Value::Object(call.fields)).map_err(|field| bad_field(&field.path, &field.message).into())
+    fields(Value::Object(call.fields))
+}
+
+/// JSON as one struct. No text of ours has a NUL in it, and Postgres takes none.
+fn fields<T: DeserializeOwned>(body: Value) -> Result<T, Refusal> {
+    if let Some(path) = nul_in(&body) {
+        return Err(bad_field(&path, "expected text without NUL").into());
+    }
+    parse_body(body).map_err(|field| bad_field(&field.path, &field.message).into())
+}
+
+/// Where the first NUL stands. Bodies are no deeper than the reader of JSON allows.
+fn nul_in(value: &Value) -> Option<String> {
+    match value {
+        Value::String(text) => text.contains('\0').then(String::new),
+        Value::Array(items) => {
+            items.iter().enumerate().find_map(|(at, item)| nul_in(item).map(|path| format!("/{at}{path}")))
+        }
+        Value::Object(fields) => {
+            fields.iter().find_map(|(name, field)| nul_in(field).map(|path| format!("/{name}{path}")))
+        }
+        _ => None,
+    }
 }
 
 fn json(body: &Value) -> Response<Body> {

@@ -52,6 +52,10 @@ impl Who {
     }
 }
 
+/// What a route takes where it takes more than others, in bytes; laid around the route.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct MaxBody(pub(super) usize);
+
 /// A JSON object, and the key it came with, which is looked at when the command is made.
 #[derive(Debug)]
 pub(super) struct Call {
@@ -75,8 +79,8 @@ impl Call {
 impl FromRequest<Front> for Call {
     type Rejection = Refusal;
     async fn from_request(request: Request<Body>, front: &Front) -> Result<Self, Refusal> {
-        let max_bytes = front.app.config.http.max_body_bytes;
         let (parts, body) = request.into_parts();
+        let max_bytes = parts.extensions.get::<MaxBody>().map_or(front.app.config.http.max_body_bytes, |max| max.0);
         let announced =
             parts.headers.get(header::CONTENT_LENGTH).and_then(|value| value.to_str().ok()?.parse::<u64>().ok());
         if announced.is_some_and(|bytes| bytes > max_bytes as u64) {

@@ -199,14 +199,15 @@ fn near(query: &Query) -> Result<Option<Near>, ErrorObject> {
 }
 
 /// The place of the last item in the order of the list.
-fn cursor(item: &EventSummary) -> String {
+pub(super) fn cursor(item: &EventSummary) -> String {
     let mut bytes = [0; 24];
     bytes[..8].copy_from_slice(&item.starts_ms.to_be_bytes());
     bytes[8..].copy_from_slice(item.id.uuid().as_bytes());
     URL_SAFE_NO_PAD.encode(bytes)
 }
 
-fn after(cursor: &str) -> Result<(u64, EventId), ErrorObject> {
+/// What such a cursor says.
+pub(super) fn after(cursor: &str) -> Result<(u64, EventId), ErrorObject> {
     let bad = || bad_field("/cursor", "expected the next_cursor of an earlier answer");
     let bytes: [u8; 24] =
         URL_SAFE_NO_PAD.decode(cursor).ok().and_then(|bytes| bytes.try_into().ok()).ok_or_else(bad)?;

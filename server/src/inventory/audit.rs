@@ -9,7 +9,7 @@ use crate::catalogue::EventFacts;
 use crate::store::audit::Ledger;
 use crate::store::taken_seat::Taken;
 use fred::bytes::Bytes;
-use fred::interfaces::{ClientLike, HashesInterface, KeysInterface};
+use fred::interfaces::{ClientLike, HashesInterface, KeysInterface, SortedSetsInterface};
 use fred::types::{ClusterHash, CustomCommand, Value};
 use seatwire_proto::id::{IdentityId, OrderId};
 use seatwire_proto::seat::{AreaIndex, SeatIndex};
@@ -31,6 +31,8 @@ pub struct ShelfState {
     areas: Vec<i32>,
     /// Places of each area that are kept for the waitlist.
     kept: Vec<i32>,
+    /// Seats the waitlist knows as kept for it.
+    kept_seats: HashSet<u32>,
     slots: Vec<Slot>,
     holds: HashMap<IdentityId, HoldRecord>,
     records: HashMap<IdentityId, (IdentityRecord, Vec<u8>)>,
@@ -112,6 +114,9 @@ pub(super) async fn read(inner: &Inner, event: &EventFacts, ledger: &Ledger) -> 
     state.owners = bytes("s").await?.chunks_exact(4).map(word).collect();
     state.areas = bytes("a").await?.chunks_exact(4).map(|chunk| word(chunk).cast_signed()).collect();
     state.kept = bytes("v").await?.chunks_exact(4).map(|chunk| word(chunk).cast_signed()).collect();
+    let kept: Vec<String> =
+        client.zrange(life.key("w"), 0, -1, None, false, None, false).await.map_err(|error| failure(&error))?;
+    state.kept_seats = kept.iter().filter_map(|seat| seat.parse().ok()).collect();
     for slot in bytes("n").await?.chunks_exact(SLOT_BYTES) {
         let mut reader = Reader(slot);
         let (identity, ends_ms) = (IdentityId::from_uuid(reader.uuid()?), reader.uint(6)?);
@@ -308,7 +313,7 @@ impl Findings<'_> {
                         Some(format!("is {:?} by {} in Postgres, but free in Redis", row.taken, row.order))
                     }
                     (None, Some(identity)) => Some(format!("is in the hold of {identity}, but free on the map")),
-                    (None, None) => None,
+                    (None, None) => self.kept_back(seat, owner),
                 },
                 (_, SOLD_TO) => match row {
                     Some(row) if row.taken == Taken::Sold && Some(row.identity) == who => None,
@@ -344,6 +349,22 @@ impl Findings<'_> {
         }
         for (seat, identity) in held {
             self.say(format!("seat {seat} is in the hold of {identity}, but not on the map"));
+        }
+    }
+
+    /// What is wrong with a seat that is nobody's: blocked seats are those of the event and its allocations, kept ones those
+    /// the waitlist knows.
+    fn kept_back(&self, seat: SeatIndex, owner: u32) -> Option<String> {
+        let is_blocked = self.event.blocked.contains(seat.0);
+        let is_allocated = self.event.allocations.iter().any(|kept| !kept.is_closed && kept.seats.contains(seat.0));
+        let why = if is_blocked { "blocked" } else { "allocated" };
+        match (owner, is_blocked || is_allocated) {
+            (BLOCKED, false) => Some("is blocked in Redis, but neither blocked nor allocated in Postgres".into()),
+            (BLOCKED, true) | (0, false) => None,
+            (KEPT, false) if self.shelf.kept_seats.contains(&seat.0) => None,
+            (KEPT, false) => Some("is kept for the waitlist, which does not know of it".into()),
+            (_, true) => Some(format!("is {why} in Postgres, but not in Redis")),
+            _ => None,
         }
     }
 

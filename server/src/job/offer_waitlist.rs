@@ -5,15 +5,22 @@ use crate::app::App;
 use crate::store::waitlist;
 use std::sync::Arc;
 
-/// Events looked at in one round, the smallest ids first; a node with more sold-out events with lists than this at a time
-/// serves those behind when lists before them are empty.
-const MAX_EVENTS: u32 = 500;
+/// Events read at once; all of them are looked at in every round. Lists of events that are over end, so these are few.
+const EVENTS_AT_ONCE: u32 = 500;
 
 pub(super) async fn run(app: &Arc<App>) -> anyhow::Result<()> {
-    for event in waitlist::events(app.store.pool(), MAX_EVENTS).await? {
-        let Some(facts) = app.catalogue.event(event).await? else { continue };
-        if let Err(error) = app.waitlist.round(&facts).await {
-            tracing::warn!(%event, %error, "the waitlist is looked at later");
+    let mut after = None;
+    loop {
+        let events = waitlist::events(app.store.pool(), after, EVENTS_AT_ONCE).await?;
+        for &event in &events {
+            let Some(facts) = app.catalogue.event(event).await? else { continue };
+            if let Err(error) = app.waitlist.round(&facts).await {
+                tracing::warn!(%event, %error, "the waitlist is looked at later");
+            }
+        }
+        after = events.last().copied();
+        if events.len() < EVENTS_AT_ONCE as usize {
+            break;
         }
     }
     app.waitlist.forget_answers().await?;

@@ -14,6 +14,8 @@ use std::sync::Arc;
 
 /// Most seats of one change.
 const MAX_SEATS: usize = 10_000;
+/// Longest name of a section, in characters.
+const MAX_NAME_CHARS: usize = 200;
 /// Most seats of a plan: 20 bits.
 const MAX_PLAN_SEATS: usize = 1 << 20;
 
@@ -68,6 +70,10 @@ impl Organiser {
         event: EventId,
         section: NewSection,
     ) -> Result<Arc<EventFacts>, OrganiserError> {
+        let name = section.name.trim();
+        if name.is_empty() || name.chars().count() > MAX_NAME_CHARS || name.chars().any(char::is_control) {
+            return Err(OrganiserError::refused("/name", format!("expected 1 to {MAX_NAME_CHARS} characters")));
+        }
         let organiser = self.clone();
         Self::whole(async move {
             let (mut transaction, locked) = organiser.begin(event).await?;

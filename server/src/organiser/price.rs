@@ -4,7 +4,7 @@ use super::{Operator, Organiser, OrganiserError};
 use crate::catalogue::EventFacts;
 use crate::store::event_change;
 use seatwire_proto::id::EventId;
-use seatwire_proto::money::MAX_MINOR;
+use seatwire_proto::money::{MAX_MINOR, total_minor};
 use std::sync::Arc;
 
 /// What a tier costs from now on.
@@ -45,6 +45,13 @@ impl Organiser {
         let organiser = self.clone();
         Self::whole(async move {
             let (mut transaction, _) = organiser.begin(event).await?;
+            let facts = organiser.catalogue.refresh(event).await?.ok_or(OrganiserError::EventUnknown)?;
+            let limit = facts.rules.seats_per_identity;
+            let costs = |price: &NewPrice| total_minor([(limit, price.price_minor, price.fee_minor)]);
+            if let Some(at) = prices.iter().position(|price| costs(price).is_none()) {
+                let why = format!("{limit} seats would cost more than {MAX_MINOR}");
+                return Err(OrganiserError::refused(format!("/price_tiers/{at}"), why));
+            }
             for (at, price) in prices.iter().enumerate() {
                 let NewPrice { code, price_minor, fee_minor } = price;
                 if !event_change::set_price(&mut *transaction, event, code, *price_minor, *fee_minor).await? {

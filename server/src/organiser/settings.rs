@@ -5,6 +5,7 @@ use super::{Operator, Organiser, OrganiserError};
 use crate::catalogue::EventFacts;
 use crate::store::event_change::{self, EventPatch};
 use seatwire_proto::id::EventId;
+use seatwire_proto::money::{MAX_MINOR, total_minor};
 use std::sync::Arc;
 
 /// Longest name, in characters: what a page can show.
@@ -29,6 +30,8 @@ impl Organiser {
         let organiser = self.clone();
         Self::whole(async move {
             let (mut transaction, _) = organiser.begin(event).await?;
+            let facts = organiser.catalogue.refresh(event).await?.ok_or(OrganiserError::EventUnknown)?;
+            check_with(&patch, &facts)?;
             event_change::patch(&mut *transaction, event, &patch).await?;
             organiser.commit(transaction, &by, "event.settings", event, detail(&patch)).await?;
             organiser.tell_now(event).await
@@ -65,6 +68,23 @@ fn check(patch: &EventPatch) -> Result<(), OrganiserError> {
     }
     if patch.hold_ttl_ms.is_some_and(|ms| !(1_000..=86_400_000).contains(&ms)) {
         return refuse("/rules/hold_ttl_ms", "expected 1,000 to 86,400,000".into());
+    }
+    Ok(())
+}
+
+/// What cannot be together with what the event has.
+fn check_with(patch: &EventPatch, facts: &EventFacts) -> Result<(), OrganiserError> {
+    let presale_ms = patch.presale_ms.unwrap_or(facts.presale_ms);
+    let on_sale_ms = patch.on_sale_ms.unwrap_or(facts.on_sale_ms);
+    if (patch.presale_ms.is_some() || patch.on_sale_ms.is_some()) && presale_ms.is_some_and(|ms| ms > on_sale_ms) {
+        let path = if patch.presale_ms.is_some() { "/presale_ms" } else { "/on_sale_ms" };
+        return Err(OrganiserError::refused(path, "the presale begins before the sale"));
+    }
+    if let Some(limit) = patch.seats_per_identity
+        && facts.price_tiers.iter().any(|tier| total_minor([(limit, tier.price_minor, tier.fee_minor)]).is_none())
+    {
+        let why = format!("so many seats would cost more than {MAX_MINOR}");
+        return Err(OrganiserError::refused("/rules/seats_per_identity", why));
     }
     Ok(())
 }

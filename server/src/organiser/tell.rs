@@ -11,7 +11,8 @@ pub(super) const SEATS_PER_CALL: usize = 500;
 
 impl Organiser {
     /// Brings the shelf to what Postgres says of the event, and nudges every node. The event's row is held meanwhile, so
-    /// that no block is half way: what Redis has blocked beyond Postgres is left from a change that ended early.
+    /// that no block is half way: what Redis has blocked beyond Postgres is left from a change that ended early. Holds of
+    /// an event that is over end behind that, since they may be many; only then is it told.
     ///
     /// # Errors
     /// When a store does not answer: it stays to be told.
@@ -19,6 +20,7 @@ impl Organiser {
         let organiser = self.clone();
         Self::whole(async move {
             let (mut transaction, locked) = organiser.begin(event).await?;
+            let owed_n = event_change::owed(&mut *transaction, event).await?;
             let facts = organiser.catalogue.refresh(event).await?.ok_or(OrganiserError::EventUnknown)?;
             organiser.inventory.configure(&facts).await?;
             let map = organiser.inventory.read_map(&facts).await?;
@@ -30,13 +32,13 @@ impl Organiser {
             for seats in left_over.chunks(SEATS_PER_CALL) {
                 organiser.inventory.unblock(&facts, seats).await?;
             }
-            organiser.end_holds(&facts).await?;
-            event_change::shelf_knows(&mut *transaction, event, locked.revision).await?;
             transaction.commit().await?;
             if organiser.seatmap.live_now(event).is_some() {
                 organiser.seatmap.live(&facts).await?;
             }
             organiser.sender.event_changed(event).await;
+            organiser.end_holds(&facts).await?;
+            event_change::shelf_knows(organiser.store.pool(), event, locked.revision, owed_n).await?;
             Ok(())
         })
         .await

@@ -204,7 +204,7 @@ pub async fn append_section(
     Ok(())
 }
 
-/// Events that have a life in Redis which was not yet told of their newest revision.
+/// Events that have a life in Redis which was not yet told of their newest revision, or is owed a telling.
 ///
 /// # Errors
 /// Postgres' own.
@@ -212,7 +212,7 @@ pub async fn behind(executor: impl PgExecutor<'_>, limit: u32) -> Result<Vec<Eve
     let ids = sqlx::query_scalar!(
         r#"select e.id from event_epochs l join events e on e.id = l.event_id
            left join event_shelves s on s.event_id = e.id
-           where coalesce(s.revision, 0) < e.revision limit $1"#,
+           where coalesce(s.revision, 0) < e.revision or s.told_n < s.owed_n limit $1"#,
         i64::from(limit)
     )
     .fetch_all(executor)
@@ -220,18 +220,58 @@ pub async fn behind(executor: impl PgExecutor<'_>, limit: u32) -> Result<Vec<Eve
     Ok(ids.into_iter().map(EventId::from_uuid).collect())
 }
 
-/// The shelf knows the event up to this revision.
+/// The shelf must be told of the event, whatever becomes of the change that begins now.
 ///
 /// # Errors
 /// Postgres' own.
-pub async fn shelf_knows(executor: impl PgExecutor<'_>, id: EventId, revision: u64) -> Result<(), StoreError> {
+pub async fn owe(executor: impl PgExecutor<'_>, id: EventId) -> Result<(), StoreError> {
     sqlx::query!(
-        "insert into event_shelves (event_id, revision) values ($1, $2)
-         on conflict (event_id) do update set revision = greatest(event_shelves.revision, excluded.revision)",
-        id.uuid(),
-        revision as i64
+        "insert into event_shelves (event_id, revision, owed_n) values ($1, 0, 1)
+         on conflict (event_id) do update set owed_n = event_shelves.owed_n + 1",
+        id.uuid()
     )
     .execute(executor)
     .await?;
     Ok(())
+}
+
+/// How many tellings were owed so far.
+///
+/// # Errors
+/// Postgres' own.
+pub async fn owed(executor: impl PgExecutor<'_>, id: EventId) -> Result<u64, StoreError> {
+    let owed_n = sqlx::query_scalar!("select owed_n from event_shelves where event_id = $1", id.uuid());
+    Ok(owed_n.fetch_optional(executor).await?.unwrap_or(0).cast_unsigned())
+}
+
+/// The shelf knows the event up to this revision, and all that was owed up to `owed_n`.
+///
+/// # Errors
+/// Postgres' own.
+pub async fn shelf_knows(
+    executor: impl PgExecutor<'_>,
+    id: EventId,
+    revision: u64,
+    owed_n: u64,
+) -> Result<(), StoreError> {
+    sqlx::query!(
+        "insert into event_shelves (event_id, revision, told_n) values ($1, $2, $3)
+         on conflict (event_id) do update set revision = greatest(event_shelves.revision, excluded.revision),
+             told_n = greatest(event_shelves.told_n, excluded.told_n)",
+        id.uuid(),
+        revision as i64,
+        owed_n as i64
+    )
+    .execute(executor)
+    .await?;
+    Ok(())
+}
+
+/// The state as it is set now, without waiting for whoever changes it; `None` when there is no such event.
+///
+/// # Errors
+/// Postgres' own.
+pub async fn state(executor: impl PgExecutor<'_>, id: EventId) -> Result<Option<EventState>, StoreError> {
+    let state = sqlx::query_scalar!("select state from events where id = $1", id.uuid());
+    state.fetch_optional(executor).await?.map(|state| word(&state)).transpose()
 }

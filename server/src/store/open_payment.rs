@@ -189,6 +189,25 @@ pub async fn list_of_cancelled_events(
     Ok(ids.into_iter().map(OrderId::from_uuid).collect())
 }
 
+/// Orders of cancelled events that wait for their buyers and are not being paid; the oldest first, at most `limit`.
+///
+/// # Errors
+/// When Postgres cannot answer.
+pub async fn list_unpaid_of_cancelled_events(
+    executor: impl PgExecutor<'_>,
+    limit: u32,
+) -> Result<Vec<OrderId>, StoreError> {
+    let ids = sqlx::query_scalar!(
+        "select o.order_id from orders o join events e on e.id = o.event_id
+         where e.state = 'cancelled' and o.state in ('payable', 'action_required')
+         order by o.order_id limit $1",
+        i64::from(limit)
+    )
+    .fetch_all(executor)
+    .await?;
+    Ok(ids.into_iter().map(OrderId::from_uuid).collect())
+}
+
 /// How many orders only a person can settle.
 ///
 /// # Errors

@@ -45,7 +45,8 @@ fn lock_key(event: EventId) -> i64 {
     (high ^ low).rotate_left(17).cast_signed()
 }
 
-/// Takes a place, or changes what the one that is there wants; an offered one stays as it is.
+/// Takes a place, or changes what the one that is there wants; an offered one stays as it is. `earlier_offer`: a hold that
+/// came of a place the identity had before, so that it is not taken for one of this place.
 ///
 /// # Errors
 /// Postgres' own.
@@ -55,11 +56,13 @@ pub async fn join(
     identity: IdentityId,
     quantity: u32,
     price_tiers: &[String],
+    earlier_offer: Option<HoldId>,
     now_ms: u64,
 ) -> Result<(), StoreError> {
     sqlx::query!(
-        "insert into waitlist_places (event_id, identity_id, quantity, price_tiers, state, joined_ms)
-         values ($1, $2, $3, $4, 'waiting', $5)
+        "insert into waitlist_places
+             (event_id, identity_id, quantity, price_tiers, state, joined_ms, earlier_hold_id)
+         values ($1, $2, $3, $4, 'waiting', $5, $6)
          on conflict (event_id, identity_id) do update
          set quantity = excluded.quantity, price_tiers = excluded.price_tiers
          where waitlist_places.state = 'waiting'",
@@ -67,7 +70,8 @@ pub async fn join(
         identity.uuid(),
         quantity.cast_signed(),
         price_tiers,
-        now_ms as i64
+        now_ms as i64,
+        earlier_offer.map(HoldId::uuid)
     )
     .execute(executor)
     .await?;
@@ -175,7 +179,7 @@ pub async fn offered(
     Ok(rows.into_iter().map(|row| (IdentityId::from_uuid(row.identity_id), HoldId::from_uuid(row.hold_id))).collect())
 }
 
-/// The place has an offer now.
+/// The place has an offer now; `false` where the hold came of a place the identity had before.
 ///
 /// # Errors
 /// Postgres' own.
@@ -184,25 +188,55 @@ pub async fn set_offered(
     event: EventId,
     identity: IdentityId,
     hold: HoldId,
-) -> Result<(), StoreError> {
-    sqlx::query!(
-        "update waitlist_places set state = 'offered', hold_id = $3 where event_id = $1 and identity_id = $2",
+) -> Result<bool, StoreError> {
+    let done = sqlx::query!(
+        "update waitlist_places set state = 'offered', hold_id = $3
+         where event_id = $1 and identity_id = $2 and earlier_hold_id is distinct from $3",
         event.uuid(),
         identity.uuid(),
         hold.uuid()
     )
     .execute(executor)
     .await?;
-    Ok(())
+    Ok(done.rows_affected() == 1)
 }
 
-/// Events with a list.
+/// Ends the places of an event that is over: closed, cancelled, or begun before `begun_before_ms`. A bounded number.
 ///
 /// # Errors
 /// Postgres' own.
-pub async fn events(executor: impl PgExecutor<'_>, limit: u32) -> Result<Vec<EventId>, StoreError> {
+pub async fn end_if_over(
+    executor: impl PgExecutor<'_>,
+    event: EventId,
+    begun_before_ms: u64,
+    limit: u32,
+) -> Result<(), StoreError> {
+    sqlx::query!(
+        "delete from waitlist_places where event_id = $1 and identity_id in (
+             select p.identity_id from waitlist_places p join events e on e.id = p.event_id
+             where p.event_id = $1 and (e.state in ('closed', 'cancelled') or e.starts_ms < $2) limit $3)",
+        event.uuid(),
+        begun_before_ms.cast_signed(),
+        i64::from(limit)
+    )
+    .execute(executor)
+    .await?;
+    Ok(())
+}
+
+/// Events with a list, by id, behind `after`; at most `limit`.
+///
+/// # Errors
+/// Postgres' own.
+pub async fn events(
+    executor: impl PgExecutor<'_>,
+    after: Option<EventId>,
+    limit: u32,
+) -> Result<Vec<EventId>, StoreError> {
     let ids = sqlx::query_scalar!(
-        "select distinct event_id from waitlist_places order by event_id limit $1",
+        "select distinct event_id from waitlist_places where $1::uuid is null or event_id > $1
+         order by event_id limit $2",
+        after.map(EventId::uuid),
         i64::from(limit)
     )
     .fetch_all(executor)

@@ -18,6 +18,10 @@ const MAX_PLACES: u32 = 200;
 const MAX_OFFERS: usize = 20;
 /// Calls that put kept seats on the map when the list is empty: 50,000 seats.
 const MAX_SHOWINGS: usize = 100;
+/// Places of an event that is over ended in one round.
+const MAX_ENDED: u32 = 5_000;
+/// An event is over so long after its beginning: late comers buy until then.
+const SOLD_AFTER_START_MS: u64 = 24 * 3_600_000;
 /// First answers are kept so long.
 const KEEP_ANSWERS_MS: u64 = 72 * 3_600_000;
 /// Old answers forgotten in one round.
@@ -50,6 +54,8 @@ impl Waitlist {
         if !waitlist::try_lock(&mut transaction, event).await? {
             return Ok(());
         }
+        let over_before_ms = self.0.clock.now_ms().saturating_sub(SOLD_AFTER_START_MS);
+        waitlist::end_if_over(&mut *transaction, event, over_before_ms, MAX_ENDED).await?;
         let known = waitlist::offered(&mut *transaction, event, MAX_PLACES).await?;
         for &(identity, hold) in &known {
             let open = inventory.open_hold(facts, identity).await?;
@@ -75,8 +81,10 @@ impl Waitlist {
             let mut still_waiting = Vec::with_capacity(waiting.len());
             for place in waiting {
                 match inventory.open_hold(facts, place.identity).await? {
-                    Some(hold) if hold.is_offer => {
-                        waitlist::set_offered(&mut *transaction, event, place.identity, hold.id).await?;
+                    Some(hold)
+                        if hold.is_offer
+                            && waitlist::set_offered(&mut *transaction, event, place.identity, hold.id).await? =>
+                    {
                         offered.push(hold);
                     }
                     _ => still_waiting.push(place),

@@ -2,6 +2,7 @@
 
 mod admin;
 pub(crate) mod books;
+mod cancelled;
 mod crash;
 mod dead_node;
 mod notice;

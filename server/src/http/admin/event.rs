@@ -5,6 +5,7 @@ use crate::catalogue::EventFacts;
 use crate::error;
 use crate::http::Front;
 use crate::http::call::{Call, Query, bad_field};
+use crate::http::event as pages;
 use crate::http::refusal::Refusal;
 use crate::organiser::NewPrice;
 use crate::store::admin_log;
@@ -37,9 +38,17 @@ fn shown(facts: &EventFacts) -> Value {
 }
 
 pub(super) async fn list(State(front): State<Front>, query: Query) -> Result<Response<Body>, Refusal> {
-    let filter = EventFilter { limit: query.limit()?, ..EventFilter::default() };
-    let items = front.app.catalogue.list(&filter).await.map_err(|error| error::store(&error))?;
-    Ok(json(&value!({"items": items})))
+    let limit = query.limit()?;
+    let after = query.text("cursor").map(pages::after).transpose()?;
+    let filter = EventFilter { limit: limit + 1, after, ..EventFilter::default() };
+    let mut items = front.app.catalogue.list(&filter).await.map_err(|error| error::store(&error))?;
+    let has_more = items.len() > limit as usize;
+    items.truncate(limit as usize);
+    let mut body = value!({"items": items});
+    if let Some(last) = items.last().filter(|_| has_more) {
+        body["next_cursor"] = pages::cursor(last).into();
+    }
+    Ok(json(&body))
 }
 
 /// The event with what is left of it.

@@ -11,7 +11,6 @@ use crate::store::refund::{RefundLine, RefundRow};
 use axum::body::Body;
 use axum::extract::{Path, State};
 use http::Response;
-use seatwire_proto::client::parse_body;
 use seatwire_proto::code::ErrorCode;
 use seatwire_proto::id::{IdentityId, OrderId};
 use serde::Deserialize;
@@ -115,11 +114,20 @@ pub(super) async fn refund(
     fingerprint.update(b"refund\0");
     fingerprint.update(id.uuid().as_bytes());
     fingerprint.update(fields.to_string());
-    let body: Refund = parse_body(fields).map_err(|field| bad_field(&field.path, &field.message))?;
+    let body: Refund = super::fields(fields)?;
     if body.reason.chars().count() > MAX_REASON_CHARS || body.reason.trim().is_empty() {
         return Err(bad_field("/reason", &format!("expected 1 to {MAX_REASON_CHARS} characters")).into());
     }
     let what = body.what().ok_or_else(|| bad_field("", "expected exactly one of all, lines, amount_minor"))?;
+    match &what {
+        RefundWhat::Amount(amount_minor) if *amount_minor <= 0 => {
+            return Err(bad_field("/amount_minor", "expected more than nothing").into());
+        }
+        RefundWhat::Lines(lines) if lines.is_empty() => {
+            return Err(bad_field("/lines", "expected at least one").into());
+        }
+        _ => {}
+    }
     let request =
         OrderRequest { identity: identity_of(&operator)?, key, fingerprint: fingerprint.finalize().into(), order: id };
     let answer = front

@@ -1,10 +1,10 @@
--- extend: adds time to a hold, once.
+-- extend: adds time to a hold, once. An offer of the waitlist has its time and no more: others wait behind it.
 -- Order of checks: owned.lua's, hold_locked, extend_refused.
 -- ARGV[2]  hold id c16, ms to add I4.
 -- Answers  done with the hold. The map does not change: nothing is published, seq stays.
 if code == DONE and is_locked then
   code, extra = HOLD_LOCKED, order
-elseif code == DONE and hold_flags % 2 == EXTENDED then
+elseif code == DONE and (hold_flags % 2 == EXTENDED or floor(hold_flags / OFFER) % 2 == 1) then
   code = EXTEND_REFUSED
 elseif code == DONE then
   record_changes = true

@@ -43,7 +43,10 @@ async fn an_operator_refunds_once_for_a_key_and_never_too_much() {
     assert_eq!((status, &body["error"]["code"]), (422, &json!("key_reused")), "{body}");
     for (key, wrong, status, code) in [
         ("w1", json!({"amount_minor": 9001, "reason": "x"}), 409, "refund_refused"),
-        ("w2", json!({"amount_minor": -1, "reason": "x"}), 409, "refund_refused"),
+        ("w2", json!({"amount_minor": -1, "reason": "x"}), 400, "bad_field"),
+        ("w8", json!({"amount_minor": 0, "reason": "x"}), 400, "bad_field"),
+        ("w9", json!({"lines": [], "reason": "x"}), 400, "bad_field"),
+        ("w10", json!({"amount_minor": 1, "reason": "a\u{0}b"}), 400, "bad_field"),
         ("w3", json!({"amount_minor": 9_223_372_036_854_775_807_i64, "reason": "x"}), 409, "refund_refused"),
         ("w4", json!({"all": true, "amount_minor": 1, "reason": "x"}), 400, "bad_field"),
         ("w5", json!({"all": true}), 400, "bad_field"),

@@ -53,6 +53,11 @@ async fn forged_old_and_future_webhooks_are_refused_and_two_secrets_are_live() {
     assert_eq!(till.tell("whsec_old", &event).await, Received::Repeated);
     let nonsense = json!({"hello": 1});
     assert_eq!(till.tell("whsec_new", &nonsense).await, Received::Unreadable);
+    for (id, kind, intent) in [("evt\u{0}", "x", "pi"), ("evt_2", "x\u{0}", "pi"), ("evt_2", "x", "pi\u{0}")] {
+        let object = json!({"payment_intent": intent});
+        let event = json!({"id": id, "type": kind, "data": {"object": object}});
+        assert_eq!(till.tell("whsec_new", &event).await, Received::Unreadable, "{event}");
+    }
 }
 
 #[tokio::test(flavor = "multi_thread")]

@@ -6,8 +6,10 @@ use crate::support::stage::Stage;
 use fred::interfaces::KeysInterface;
 use fred::types::Value as RedisValue;
 use seatwire::checkout::RefundWhat;
+use seatwire::organiser::Operator;
 use seatwire::store::refund::RefundLine;
 use seatwire_proto::id::{IdentityId, OrderId};
+use seatwire_proto::seat::SeatIndex;
 use serde_json::json;
 use std::process::Command;
 
@@ -97,6 +99,30 @@ async fn every_disagreement_is_one_plain_line() {
     let (code, said) = audit(&till.stage, "evt_01m8mcxrd5e9ssj4phws5cf8xx").await;
     assert_eq!((code, said.contains("there is no event")), (Some(1), true), "{said}");
     assert_eq!(audit(&till.stage, "x").await.0, Some(64));
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn blocks_and_kept_seats_that_only_one_side_knows_are_named() {
+    let till = Till::open().await;
+    let event = till.event.parse().expect("an id");
+    let seats = vec![SeatIndex(10), SeatIndex(11)];
+    till.app.organiser.block(Operator::server(), event, seats).await.expect("blocked");
+    clean(&till.stage, &till.event).await;
+    let redis = super::journal::operator(&till).await;
+    for (seat, word) in [(10, 0u32), (20, 1), (21, 2)] {
+        let word = RedisValue::from(&word.to_le_bytes()[..]);
+        let _: u64 = redis.setrange(format!("{{{}}}:1:s", till.event), 4 * seat, word).await.expect("writes");
+    }
+    let (code, said) = audit(&till.stage, &till.event).await;
+    assert_eq!(code, Some(1), "{said}");
+    for line in [
+        "seat 10 is blocked in Postgres, but not in Redis",
+        "seat 20 is blocked in Redis, but neither blocked nor allocated in Postgres",
+        "seat 21 is kept for the waitlist, which does not know of it",
+    ] {
+        assert!(said.contains(line), "{line} in\n{said}");
+    }
+    assert!(!said.contains("seat 11 "), "{said}");
 }
 
 #[tokio::test(flavor = "multi_thread")]

@@ -5,7 +5,7 @@ use crate::support::eventually;
 use crate::support::stage::Draft;
 use seatwire::inventory::{NewOffer, OfferOutcome};
 use seatwire::organiser::Operator;
-use seatwire::store::waitlist;
+use seatwire::store::{event_change, waitlist};
 use seatwire_proto::id::{EventId, IdentityId};
 use seatwire_proto::seat::SeatIndex;
 use serde_json::json;
@@ -15,10 +15,37 @@ async fn a_block_that_never_reached_postgres_is_taken_back() {
     let till = Till::open().await;
     let event: EventId = till.event.parse().expect("an id");
     let facts = till.app.catalogue.event(event).await.expect("answers").expect("is there");
+    // What `block` does before its transaction commits, and then the node dies.
+    event_change::owe(till.stage.store.pool(), event).await.expect("written");
     till.app.inventory.block(&facts, &[SeatIndex(4), SeatIndex(5)]).await.expect("Redis answers");
-    till.app.organiser.tell(event).await.expect("told");
-    let map = till.app.inventory.read_map(&facts).await.expect("Redis answers");
-    assert_eq!(map.states[4..6], [0, 0]);
+    eventually("the job to take the blocks back", async || {
+        let map = till.app.inventory.read_map(&facts).await.ok()?;
+        (map.states[4..6] == [0, 0]).then_some(())
+    })
+    .await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_block_whose_commit_fails_is_refused_and_taken_back() {
+    let till = Till::open().await;
+    let event: EventId = till.event.parse().expect("an id");
+    let facts = till.app.catalogue.event(event).await.expect("answers").expect("is there");
+    let refuse = "create function refuse() returns trigger language plpgsql as $$ begin raise 'no'; end $$;
+        create trigger refuse before insert on admin_log execute function refuse();";
+    sqlx::raw_sql(refuse).execute(till.stage.store.pool()).await.expect("written");
+    let seats = vec![SeatIndex(4), SeatIndex(5)];
+    assert!(till.app.organiser.block(Operator::server(), event, seats).await.is_err());
+    eventually("the blocks to be taken back", async || {
+        let map = till.app.inventory.read_map(&facts).await.ok()?;
+        (map.states[4..6] == [0, 0]).then_some(())
+    })
+    .await;
+    let behind = eventually("nothing to be owed", async || {
+        let behind = event_change::behind(till.stage.store.pool(), 10).await.ok()?;
+        behind.is_empty().then_some(behind)
+    })
+    .await;
+    assert_eq!(behind, []);
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -70,7 +97,7 @@ async fn an_offer_that_was_never_written_down_is_found_and_is_still_one() {
     // Nobody makes offers meanwhile: the list is locked as another node would.
     let mut other_node = pool.begin().await.expect("begins");
     waitlist::lock(&mut other_node, event).await.expect("locked");
-    waitlist::join(pool, event, waiter, 1, &[], 1).await.expect("joined");
+    waitlist::join(pool, event, waiter, 1, &[], None, 1).await.expect("joined");
     till.app.inventory.keep_for_waitlist(&facts, true).await.expect("Redis answers");
     till.app.organiser.unblock(Operator::server(), event, vec![SeatIndex(1)]).await.expect("unblocked");
     let offer = NewOffer { life_ms: 600_000, seats: vec![SeatIndex(1)], areas: Vec::new() };

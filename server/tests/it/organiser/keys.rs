@@ -1,39 +1,41 @@
 //! Keys of the admin listener: what they open, what they do not, and what is noted.
 
 use crate::support::admin::Admin;
-use crate::support::stage::{Draft, Stage};
+use crate::support::client::Client;
+use crate::support::stage::{Draft, Stage, enter_event};
 use seatwire::clock::Clock;
+use seatwire::http::admin;
 use seatwire::organiser::{Scope, key};
 use serde_json::{Value, json};
 use std::process::Command;
 
-/// Every route with the scope it asks for and a body it takes.
+/// Every route of the listener with the scope it asks for and a body it takes.
 fn routes(event: &str) -> Vec<(Scope, &'static str, String, Value)> {
-    let of = |rest: &str| format!("/v1/admin/events/{event}{rest}");
     let section = json!({"name": "Extra", "outline": [[0, 200], [20, 200], [20, 220]], "price_tier": "B",
         "rows": [{"label": "1", "seats": ["1", "2"], "x": [0, 5], "y": [210, 210]}]});
-    vec![
-        (Scope::Read, "GET", "/v1/admin/events".into(), Value::Null),
-        (Scope::Read, "GET", of(""), Value::Null),
-        (Scope::Read, "GET", of("/log"), Value::Null),
-        (Scope::Events, "PATCH", of(""), json!({"name": "Another"})),
-        (Scope::Events, "PUT", of("/state"), json!({"state": "paused"})),
-        (
-            Scope::Events,
-            "PUT",
-            of("/prices"),
-            json!({"price_tiers": [{"code": "A", "price_minor": 1, "fee_minor": 0}]}),
-        ),
-        (Scope::Read, "GET", "/v1/admin/payments/open".into(), Value::Null),
-        (Scope::Read, "GET", "/v1/admin/log".into(), Value::Null),
-        (Scope::Read, "GET", "/v1/admin/webhooks".into(), Value::Null),
-        (Scope::Events, "POST", "/v1/admin/webhooks".into(), json!({"url": "https://example.org/hook"})),
-        (Scope::Door, "POST", of("/check-in"), json!({"ticket": "x", "door": "a", "scan": "1"})),
-        (Scope::Inventory, "POST", of("/block"), json!({"seats": [1]})),
-        (Scope::Inventory, "POST", of("/unblock"), json!({"seats": [1]})),
-        (Scope::Inventory, "POST", of("/sections"), section),
-    ]
+    let prices = json!({"price_tiers": [{"code": "A", "price_minor": 1, "fee_minor": 0}]});
+    let body = |method: &str, path: &str| match (method, path.rsplit('/').next()) {
+        ("GET", _) | ("POST", Some("look")) => Value::Null,
+        ("POST", Some("webhooks")) => json!({"url": "https://example.org/hook"}),
+        ("DELETE", _) | (_, Some("rotate")) => Value::Null,
+        (_, Some("replay")) => json!({"after": "0"}),
+        ("PATCH", _) => json!({"name": "Another"}),
+        (_, Some("state")) => json!({"state": "paused"}),
+        (_, Some("prices")) => prices.clone(),
+        (_, Some("check-in")) => json!({"ticket": "x", "door": "a", "scan": "1"}),
+        (_, Some("block" | "unblock")) => json!({"seats": [1]}),
+        (_, Some("sections")) => section.clone(),
+        (_, Some("refunds")) => json!({"all": true, "reason": "x"}),
+        _ => panic!("{method} {path} is new: say here what it takes"),
+    };
+    let named = |path: &str| {
+        path.replace("{event}", event).replace("{order}", UNKNOWN_ORDER).replace("{webhook}", UNKNOWN_HOOK)
+    };
+    admin::listed().into_iter().map(|(scope, method, path)| (scope, method, named(path), body(method, path))).collect()
 }
+
+const UNKNOWN_HOOK: &str = "01900000-0000-7000-8000-000000000000";
+const UNKNOWN_ORDER: &str = "ord_01h455vb4pex5vsknk084sn02q";
 
 #[tokio::test]
 async fn every_route_needs_a_key_and_its_scope() {
@@ -55,7 +57,13 @@ async fn every_route_needs_a_key_and_its_scope() {
             reqwest::Client::new().request(method.parse().expect("a method"), format!("{}{path}", node.admin_url));
         assert_eq!(bare.send().await.expect("answers").status(), 401, "{method} {path} without a key");
         let only = Admin::new(&stage, &node, &[scope]).await;
-        only.done(method, &path, body).await;
+        let (status, answer) = only.call(method, &path, body).await;
+        // Behind the door: there is no such order or webhook, or a key is missing.
+        let names_nothing = path.contains(UNKNOWN_ORDER) || path.contains(UNKNOWN_HOOK);
+        let code = answer["error"]["code"].as_str();
+        let is_in =
+            status == 200 || names_nothing && matches!(code, Some("order_not_found" | "unknown_op" | "bad_field"));
+        assert!(is_in, "{method} {path}: {status} {answer}");
     }
     let public = Admin { url: node.url.clone(), ..all.clone() };
     let (status, _) = public.call("GET", "/v1/admin/events", Value::Null).await;
@@ -123,4 +131,76 @@ async fn a_key_needs_a_name_and_a_scope() {
     let operator = key::verify(&stage.store, made.key.reveal()).await.expect("answers").expect("is known");
     assert!(operator.may(Scope::Read) && !operator.may(Scope::Events));
     assert!(!format!("{made:?}").contains(made.key.reveal()), "a key is not shown by accident");
+}
+
+#[tokio::test]
+async fn what_cannot_be_is_a_bad_field_and_never_a_failure() {
+    let (stage, event) = Stage::with_event(&Draft::default()).await;
+    let node = stage.node().await;
+    let admin = Admin::new(&stage, &node, &Scope::ALL).await;
+    let of = |rest: &str| format!("/v1/admin/events/{event}{rest}");
+    let price = |code: &str, price_minor: i64| json!({"price_tiers": [{"code": code, "price_minor": price_minor, "fee_minor": 1}]});
+    let section = |name: &str| {
+        json!({"name": name, "outline": [[0, 200], [20, 200], [20, 220]], "price_tier": "B",
+        "rows": [{"label": "1", "seats": ["1"], "x": [0], "y": [210]}]})
+    };
+    let most = (1i64 << 53) - 2;
+    for (method, path, body, at) in [
+        ("PUT", of("/prices"), price("A\u{0}", 1), "/price_tiers/0/code"),
+        ("PUT", of("/prices"), price("A", most), "/price_tiers/0"),
+        ("PUT", of("/prices"), price("A", most / 3), "/price_tiers/0"),
+        ("PATCH", of(""), json!({"presale_ms": 2_000, "on_sale_ms": 1_000}), "/presale_ms"),
+        ("POST", of("/sections"), section(" "), "/name"),
+        ("POST", of("/sections"), section("a\u{0}"), "/name"),
+        ("POST", of("/check-in"), json!({"ticket": "x\u{0}", "door": "a", "scan": "1"}), "/ticket"),
+    ] {
+        let (status, answer) = admin.call(method, &path, body.clone()).await;
+        assert_eq!((status, &answer["error"]["data"]["path"]), (400, &json!(at)), "{method} {path} {body}: {answer}");
+    }
+}
+
+#[tokio::test]
+async fn a_stand_of_ten_thousand_seats_is_appended_and_the_list_goes_on_behind_a_cursor() {
+    let (stage, event) = Stage::with_event(&Draft::default()).await;
+    let node = stage.node().await;
+    let admin = Admin::new(&stage, &node, &[Scope::Read, Scope::Inventory]).await;
+    let rows: Vec<Value> = (0..100)
+        .map(|row| {
+            let seats: Vec<String> = (1..=100).map(|seat| seat.to_string()).collect();
+            let x: Vec<i32> = (0..100).map(|seat| seat * 5).collect();
+            json!({"label": row.to_string(), "seats": seats, "x": x, "y": vec![200 + row * 5; 100]})
+        })
+        .collect();
+    let section =
+        json!({"name": "Stand", "outline": [[0, 200], [500, 200], [500, 700]], "price_tier": "B", "rows": rows});
+    assert!(section.to_string().len() > 64 << 10);
+    let answer = admin.done("POST", &format!("/v1/admin/events/{event}/sections"), section).await;
+    assert_eq!(answer["seat_count"], 10_160, "{answer}");
+
+    let list = admin.done("GET", "/v1/admin/events?limit=1", Value::Null).await;
+    assert_eq!((&list["items"][0]["id"], list.get("next_cursor")), (&json!(event), None), "{list}");
+    let other = enter_event(&stage.store, &Draft::default()).await.to_string();
+    let first = admin.done("GET", "/v1/admin/events?limit=1", Value::Null).await;
+    let cursor = first["next_cursor"].as_str().expect("a cursor");
+    let second = admin.done("GET", &format!("/v1/admin/events?limit=1&cursor={cursor}"), Value::Null).await;
+    let mut ids =
+        [&first["items"][0]["id"], &second["items"][0]["id"]].map(|id| id.as_str().expect("an id").to_owned());
+    ids.sort();
+    let mut wanted = [event, other];
+    wanted.sort();
+    assert_eq!((ids, second.get("next_cursor")), (wanted, None), "{second}");
+    let (status, answer) = admin.call("GET", "/v1/admin/events?cursor=x", Value::Null).await;
+    assert_eq!((status, &answer["error"]["data"]["path"]), (400, &json!("/cursor")), "{answer}");
+}
+
+#[tokio::test]
+async fn unblocking_names_what_is_not_for_sale_all_the_same() {
+    let (stage, event) = Stage::with_event(&Draft { blocked: vec![1], ..Draft::default() }).await;
+    let node = stage.node().await;
+    let admin = Admin::new(&stage, &node, &[Scope::Inventory]).await;
+    let (mut buyer, _) = Client::guest(&node.url).await;
+    let held = buyer.call("hold", json!({"key": "1", "event": event, "seats": [2]})).await;
+    assert_eq!(held["ok"], true, "{held}");
+    let answer = admin.done("POST", &format!("/v1/admin/events/{event}/unblock"), json!({"seats": [1, 2, 3]})).await;
+    assert_eq!(answer, json!({"seats": [1, 3], "refused": [{"seat": 2, "state": "held"}]}));
 }

@@ -153,11 +153,14 @@ async fn a_place_is_joined_changed_and_left_under_a_key() {
         (json!({"quantity": 0}), "bad_field"),
         (json!({"quantity": 11}), "limit_exceeded"),
         (json!({"quantity": 1, "price_tiers": ["Z"]}), "bad_field"),
+        (json!({"quantity": 1, "price_tiers": ["A", "A"]}), "bad_field"),
+        (json!({"quantity": 1, "price_tiers": []}), "bad_field"),
     ] {
         let mut body = fields;
         body["event"] = sold_out.event.as_str().into();
         body["key"] = wanted.into();
-        assert_eq!(code(&client.call("waitlist_join", body).await), wanted);
+        let reply = client.call("waitlist_join", body.clone()).await;
+        assert_eq!(code(&reply), wanted, "{body}: {reply}");
     }
     let (status, refused) = other_guest.post(&format!("/v1/events/{}/waitlist", sold_out.event), "", json!({})).await;
     assert_eq!((status, &refused["error"]["code"]), (400, &json!("bad_field")), "without a key: {refused}");
@@ -256,5 +259,38 @@ async fn no_seat_is_offered_to_two_whatever_races() {
         for pair in mine.windows(2) {
             assert!(pair[1].1 >= pair[0].2, "an offer begins after the one before is over: {offers:?}");
         }
+    }
+}
+
+#[tokio::test]
+async fn an_old_offer_is_not_one_of_the_new_place_and_cannot_be_made_longer() {
+    let sold_out = SoldOut::new(&[("SEATWIRE_OFFER_MS", "3000")]).await;
+    let (mut client, guest) = sold_out.waiter(json!({"quantity": 1})).await;
+    sold_out.unblock(&[2]).await;
+    let first = client.push("waitlist.offer").await;
+    let longer = client.call("extend", json!({"key": "e", "hold": first["hold"]["id"]})).await;
+    assert_eq!((code(&longer), &longer["error"]["number"]), ("extend_refused", &json!(2104)), "{longer}");
+    let left = client.call("waitlist_leave", json!({"key": "l", "event": sold_out.event})).await;
+    assert_eq!(code(&left), "ok", "{left}");
+    let joined = client.call("waitlist_join", json!({"key": "j", "event": sold_out.event})).await;
+    assert_eq!(joined["place"]["state"], "waiting", "{joined}");
+    let lapsed = client.push("hold.expired").await;
+    assert_eq!(lapsed["hold"]["id"], first["hold"]["id"]);
+    let second = client.push("waitlist.offer").await;
+    assert_ne!(second["hold"]["id"], first["hold"]["id"], "not the old one again: {second}");
+    assert_eq!(sold_out.place(&guest).await.1["place"]["hold"], second["hold"]["id"]);
+}
+
+#[tokio::test]
+async fn places_end_with_their_event() {
+    for end in ["update events set state = 'closed'", "update events set starts_ms = 1"] {
+        let sold_out = SoldOut::new(&[]).await;
+        let (_client, guest) = sold_out.waiter(json!({"quantity": 1})).await;
+        sqlx::query(end).execute(sold_out.stage.store.pool()).await.expect("written");
+        eventually("the place to be over", async || {
+            let (status, answer) = sold_out.place(&guest).await;
+            (status == 404 && answer["error"]["code"] == "place_unknown").then_some(())
+        })
+        .await;
     }
 }
