@@ -59,7 +59,9 @@ impl Redis {
         self.guard = Some(child.expect("the guard starts"));
         let socket = self.socket();
         super::eventually("redis to listen (apt-get install redis-server when it is missing)", || async {
-            std::os::unix::net::UnixStream::connect(&socket).ok()
+            // It listens a moment before it has written its pid.
+            let is_known = std::fs::read_to_string(self.pid_file()).is_ok_and(|pid| !pid.trim().is_empty());
+            std::os::unix::net::UnixStream::connect(&socket).ok().filter(|_| is_known)
         })
         .await;
     }
