@@ -8,6 +8,7 @@ cargo bench --package seatwire --bench hold
 cargo bench --package seatwire --bench best
 cargo bench --package seatwire --bench expire
 cargo bench --package seatwire --bench viewers
+cargo bench --package seatwire --bench checkout
 
 cargo build --quiet --release --package seatwire --package seatwire-loadgen
 work=$(mktemp -d /tmp/seatwire-bench.XXXXXX)
