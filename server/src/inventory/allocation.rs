@@ -4,7 +4,7 @@
 use super::call::{Head, ask};
 use super::record::Reader;
 use super::script::Verb;
-use super::{Answer, Caller, Inner, InventoryError, Refusal};
+use super::{Answer, Caller, Inner, Inventory, InventoryError, Refusal};
 use crate::catalogue::{AllocationFacts, EventFacts};
 use seatwire_proto::id::IdentityId;
 use std::sync::Arc;
@@ -28,7 +28,29 @@ pub enum UnlockOutcome {
     Refused(Refusal),
 }
 
-pub(super) async fn unlock(
+impl Inventory {
+    /// Opens an allocation for the caller; `None`: the code opened nothing, which is remembered under the key.
+    ///
+    /// # Errors
+    /// As [`Inventory::hold`].
+    pub async fn unlock_allocation(
+        &self,
+        caller: &Caller,
+        allocation: Option<&AllocationFacts>,
+    ) -> Result<Answer<UnlockOutcome>, InventoryError> {
+        unlock(&self.0, caller, allocation).await
+    }
+
+    /// Brings Redis to what the facts say of allocations. As often as you like.
+    ///
+    /// # Errors
+    /// When Redis does not answer.
+    pub async fn keep_allocations(&self, event: &Arc<EventFacts>) -> Result<(), InventoryError> {
+        keep(&self.0, event).await
+    }
+}
+
+async fn unlock(
     inner: &Arc<Inner>,
     caller: &Caller,
     allocation: Option<&AllocationFacts>,
@@ -45,7 +67,7 @@ pub(super) async fn unlock(
 }
 
 /// Brings Redis to what the facts say of allocations; does nothing while it has seen these facts in this life.
-pub(super) async fn keep(inner: &Arc<Inner>, event: &Arc<EventFacts>) -> Result<(), InventoryError> {
+async fn keep(inner: &Arc<Inner>, event: &Arc<EventFacts>) -> Result<(), InventoryError> {
     let life = inner.lives.of(event);
     let epoch = life.current(inner.scripts.generation(event.id)).map_or(0, |(epoch, _)| epoch);
     if event.allocations.is_empty() || life.kept.load(Ordering::Relaxed) == kept(event, epoch) {

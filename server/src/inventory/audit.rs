@@ -1,63 +1,22 @@
-//! Whether Redis, Postgres and the journal say the same of an event. Reads only, and with plain commands: an audit opens and
-//! rebuilds nothing. The three are not read at one moment, so the caller looks several times and believes what stays.
+//! Whether Redis, Postgres and the journal say the same of an event. The three are not read at one
+//! moment, so the caller looks several times and believes what stays. `audit/shelf.rs` reads Redis, `store/audit.rs` Postgres.
 
-use super::key::Life;
-use super::record::{BLOCKED, HELD_BY, IdentityRecord, KEPT, RESERVED_BY, Reader, SLOT_BYTES, SOLD_TO, StoredHold};
-use super::script::failure;
-use super::{HoldRecord, Inner, InventoryError, Place};
+mod shelf;
+
+use super::record::{BLOCKED, HELD_BY, KEPT, RESERVED_BY, SOLD_TO};
+use super::{HoldRecord, Place};
 use crate::catalogue::EventFacts;
 use crate::store::audit::Ledger;
 use crate::store::taken_seat::Taken;
-use fred::bytes::Bytes;
-use fred::interfaces::{ClientLike, HashesInterface, KeysInterface, SortedSetsInterface};
-use fred::types::{ClusterHash, CustomCommand, Value};
 use seatwire_proto::id::{IdentityId, OrderId};
 use seatwire_proto::seat::{AreaIndex, SeatIndex};
-use std::collections::{BTreeSet, HashMap, HashSet};
+pub use shelf::ShelfState;
+pub(super) use shelf::read;
+use shelf::{MetaState, Slot};
+use std::collections::{BTreeSet, HashMap};
 
-/// Records read at once.
-const RECORDS_AT_ONCE: u32 = 500;
 /// A hold that should have ended so long ago is stuck: the sweeper comes every quarter of a second.
 const STUCK_AFTER_MS: u64 = 10_000;
-
-/// An event as Redis has it.
-#[derive(Debug, Clone, Default)]
-pub struct ShelfState {
-    /// Whether the Redis that answers is the one the life was begun in.
-    pub is_same_redis: bool,
-    /// `None`: this Redis does not have the life.
-    pub(super) meta: Option<MetaState>,
-    owners: Vec<u32>,
-    areas: Vec<i32>,
-    /// Places of each area that are kept for the waitlist.
-    kept: Vec<i32>,
-    /// Seats the waitlist knows as kept for it.
-    kept_seats: HashSet<u32>,
-    slots: Vec<Slot>,
-    holds: HashMap<IdentityId, HoldRecord>,
-    records: HashMap<IdentityId, (IdentityRecord, Vec<u8>)>,
-    /// Orders reserved before this life whose hold did not come along.
-    reserved_orders: HashSet<OrderId>,
-    now_ms: u64,
-}
-
-/// The counts of the meta.
-#[derive(Debug, Clone, Copy)]
-pub(super) struct MetaState {
-    seq: u64,
-    limit: u32,
-    open: u32,
-    available: u32,
-    /// The event's own clock less that of Redis.
-    skew: i64,
-}
-
-#[derive(Debug, Clone, Copy)]
-struct Slot {
-    identity: IdentityId,
-    ends_ms: u64,
-    status: u8,
-}
 
 /// What an audit compared.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
@@ -82,79 +41,6 @@ pub struct Compared {
     pub log_rows: u64,
     /// Rows of the journal.
     pub journal_rows: usize,
-}
-
-pub(super) async fn read(inner: &Inner, event: &EventFacts, ledger: &Ledger) -> Result<ShelfState, InventoryError> {
-    let Some((epoch, redis)) = &ledger.life else { return Ok(ShelfState::default()) };
-    let master = inner.scripts.of(event.id)?;
-    let client = master.client()?;
-    let life = Life { event: event.id, epoch: *epoch };
-    let mut state = ShelfState {
-        is_same_redis: master.check().await?.0 == *redis,
-        now_ms: master.now_ms(),
-        ..ShelfState::default()
-    };
-    let bytes = async |name: &str| -> Result<Bytes, InventoryError> {
-        let value: Option<Bytes> = client.get(life.key(name)).await.map_err(|error| failure(&error))?;
-        Ok(value.unwrap_or_default())
-    };
-    let meta = bytes("m").await?;
-    if meta.is_empty() {
-        return Ok(state);
-    }
-    let mut reader = Reader(&meta);
-    reader.bytes(15)?;
-    let limit = reader.u32()?;
-    reader.bytes(4)?;
-    let (seq, _high) = (reader.uint(8)?, reader.uint(8)?);
-    let skew = reader.uint(8)?.cast_signed();
-    let (open, _numbers, available) = (reader.u32()?, reader.u32()?, reader.u32()?);
-    state.meta = Some(MetaState { seq, limit, open, available, skew });
-    let word = |chunk: &[u8]| u32::from_le_bytes([chunk[0], chunk[1], chunk[2], chunk[3]]);
-    state.owners = bytes("s").await?.chunks_exact(4).map(word).collect();
-    state.areas = bytes("a").await?.chunks_exact(4).map(|chunk| word(chunk).cast_signed()).collect();
-    state.kept = bytes("v").await?.chunks_exact(4).map(|chunk| word(chunk).cast_signed()).collect();
-    let kept: Vec<String> =
-        client.zrange(life.key("w"), 0, -1, None, false, None, false).await.map_err(|error| failure(&error))?;
-    state.kept_seats = kept.iter().filter_map(|seat| seat.parse().ok()).collect();
-    for slot in bytes("n").await?.chunks_exact(SLOT_BYTES) {
-        let mut reader = Reader(slot);
-        let (identity, ends_ms) = (IdentityId::from_uuid(reader.uuid()?), reader.uint(6)?);
-        state.slots.push(Slot { identity, ends_ms, status: reader.uint(1)? as u8 });
-    }
-    let mut cursor = "0".to_owned();
-    loop {
-        let command = CustomCommand::new_static("HSCAN", ClusterHash::FirstKey, false);
-        let args = vec![
-            Value::from(life.key("p")),
-            Value::from(cursor.as_str()),
-            Value::from("COUNT"),
-            Value::from(RECORDS_AT_ONCE.to_string()),
-        ];
-        let (next, found): (String, Vec<Bytes>) =
-            client.custom(command, args).await.map_err(|error| failure(&error))?;
-        for pair in found.chunks_exact(2) {
-            let identity = IdentityId::from_uuid(Reader(&pair[0]).uuid()?);
-            let record = IdentityRecord::decode(&pair[1])?;
-            if let Some(hold) = StoredHold::decode(&record.hold)? {
-                state.holds.insert(identity, hold.into_record(identity));
-            } else {
-                state.holds.remove(&identity);
-            }
-            state.records.insert(identity, (record, pair[1].to_vec()));
-        }
-        if next == "0" {
-            break;
-        }
-        cursor = next;
-    }
-    let orders: HashMap<Bytes, Bytes> = client.hgetall(life.key("o")).await.map_err(|error| failure(&error))?;
-    for (order, known) in &orders {
-        if known.first() == Some(&1) {
-            state.reserved_orders.insert(OrderId::from_uuid(Reader(order).uuid()?));
-        }
-    }
-    Ok(state)
 }
 
 /// Every disagreement, one plain line each.

@@ -4,7 +4,7 @@ use super::call::{Head, ask, ask_with, call};
 use super::record::decode_hold;
 use super::rule::ReleaseRules;
 use super::script::Verb;
-use super::{Answer, Caller, ChangeOutcome, HoldRecord, Inner, InventoryError, LockOutcome, ReleaseWhat};
+use super::{Answer, Caller, ChangeOutcome, HoldRecord, Inner, Inventory, InventoryError, LockOutcome, ReleaseWhat};
 use crate::catalogue::EventFacts;
 use fred::types::Value;
 use seatwire_proto::client::MAX_SEATS_PER_COMMAND;
@@ -13,6 +13,99 @@ use std::sync::Arc;
 
 /// What one extension adds.
 const EXTENSION_MS: u32 = 120_000;
+
+impl Inventory {
+    /// Adds 120 s to a hold, once.
+    ///
+    /// # Errors
+    /// As [`Inventory::hold`].
+    pub async fn extend(&self, caller: Caller, hold: HoldId) -> Result<Answer<ChangeOutcome>, InventoryError> {
+        extend(&self.0, &caller, hold).await
+    }
+
+    /// Gives back a hold or parts of it. A refusal `NotInHold` is not remembered.
+    ///
+    /// # Errors
+    /// As [`Inventory::hold`].
+    pub async fn release(
+        &self,
+        caller: Caller,
+        hold: HoldId,
+        what: ReleaseWhat,
+    ) -> Result<Answer<ChangeOutcome>, InventoryError> {
+        release(&self.0, &caller, hold, &what, &ReleaseRules::default()).await
+    }
+
+    /// The same under the rules that follow from the plan for the seats that leave, when others stay.
+    ///
+    /// # Errors
+    /// As [`Inventory::hold`].
+    pub async fn release_by_rules(
+        &self,
+        caller: Caller,
+        hold: HoldId,
+        what: ReleaseWhat,
+        rules: &ReleaseRules,
+    ) -> Result<Answer<ChangeOutcome>, InventoryError> {
+        release(&self.0, &caller, hold, &what, rules).await
+    }
+
+    /// The identity's open hold.
+    ///
+    /// # Errors
+    /// When Redis does not answer.
+    pub async fn open_hold(
+        &self,
+        event: &Arc<EventFacts>,
+        identity: IdentityId,
+    ) -> Result<Option<HoldRecord>, InventoryError> {
+        open_hold(&self.0, event, identity).await
+    }
+
+    /// What is behind a hold's id: open, over, or nothing of this identity's.
+    ///
+    /// # Errors
+    /// When Redis does not answer.
+    pub async fn find_hold(
+        &self,
+        event: &Arc<EventFacts>,
+        identity: IdentityId,
+        hold: HoldId,
+    ) -> Result<FoundHold, InventoryError> {
+        find_hold(&self.0, event, identity, hold).await
+    }
+
+    /// Keeps a hold for a checkout until `until_ms` by Redis' clock ([`Inventory::now_ms`]); a locked hold does not end by
+    /// itself, whoever locked it must sell, free or unlock it. Again for the same order: the later end counts. The
+    /// answer's epoch is the one the checkout's fence must find.
+    ///
+    /// # Errors
+    /// When Redis does not answer.
+    pub async fn lock(
+        &self,
+        event: &Arc<EventFacts>,
+        identity: IdentityId,
+        hold: HoldId,
+        order: OrderId,
+        until_ms: u64,
+    ) -> Result<Answer<LockOutcome>, InventoryError> {
+        lock(&self.0, event, identity, hold, order, until_ms).await
+    }
+
+    /// The checkout was refused before anything was reserved: the hold goes on with the time it has left.
+    ///
+    /// # Errors
+    /// When Redis does not answer.
+    pub async fn unlock(
+        &self,
+        event: &Arc<EventFacts>,
+        identity: IdentityId,
+        hold: HoldId,
+        order: OrderId,
+    ) -> Result<Answer<ChangeOutcome>, InventoryError> {
+        unlock(&self.0, event, identity, hold, order).await
+    }
+}
 
 async fn change(
     inner: &Arc<Inner>,
@@ -39,17 +132,13 @@ async fn change_with(
     .await
 }
 
-pub(super) async fn extend(
-    inner: &Arc<Inner>,
-    caller: &Caller,
-    hold: HoldId,
-) -> Result<Answer<ChangeOutcome>, InventoryError> {
+async fn extend(inner: &Arc<Inner>, caller: &Caller, hold: HoldId) -> Result<Answer<ChangeOutcome>, InventoryError> {
     let mut body = hold.uuid().as_bytes().to_vec();
     body.extend(EXTENSION_MS.to_le_bytes());
     change(inner, Verb::Extend, &Head::of(caller), &body).await
 }
 
-pub(super) async fn release(
+async fn release(
     inner: &Arc<Inner>,
     caller: &Caller,
     hold: HoldId,
@@ -79,7 +168,7 @@ pub(super) async fn release(
     change_with(inner, Verb::Release, &head, &body, &more).await
 }
 
-pub(super) async fn lock(
+async fn lock(
     inner: &Arc<Inner>,
     event: &Arc<EventFacts>,
     identity: IdentityId,
@@ -100,7 +189,7 @@ pub(super) async fn lock(
     .await
 }
 
-pub(super) async fn unlock(
+async fn unlock(
     inner: &Arc<Inner>,
     event: &Arc<EventFacts>,
     identity: IdentityId,
@@ -123,7 +212,7 @@ pub enum FoundHold {
     Unknown,
 }
 
-pub(super) async fn open_hold(
+async fn open_hold(
     inner: &Arc<Inner>,
     event: &Arc<EventFacts>,
     identity: IdentityId,
@@ -132,7 +221,7 @@ pub(super) async fn open_hold(
     decode_hold(identity, reply.bytes(1))
 }
 
-pub(super) async fn find_hold(
+async fn find_hold(
     inner: &Arc<Inner>,
     event: &Arc<EventFacts>,
     identity: IdentityId,

@@ -5,7 +5,7 @@ use super::answer;
 use super::call::{Head, call};
 use super::life::EventLife;
 use super::script::Verb;
-use super::{HoldRecord, Inner, InventoryError, Swept};
+use super::{HoldRecord, Inner, Inventory, InventoryError, Swept};
 use crate::catalogue::EventFacts;
 use seatwire_proto::id::IdentityId;
 use std::sync::Arc;
@@ -26,13 +26,36 @@ const CLOCK_MOVED_MS: i64 = 10_000;
 const BELIEVE_CLOCK: u8 = 4;
 const CORRECT_CLOCK: u8 = 8;
 
+impl Inventory {
+    /// Ends holds of the event whose time has come.
+    ///
+    /// # Errors
+    /// When Redis does not answer.
+    pub async fn sweep(&self, event: &Arc<EventFacts>) -> Result<Swept, InventoryError> {
+        sweep(&self.0, event).await
+    }
+
+    /// Events this node has touched, and whether they may have open holds, as of the last sweep.
+    #[must_use]
+    pub fn touched_events(&self) -> Vec<(Arc<EventFacts>, bool)> {
+        let lives = self.0.lives.all();
+        lives.iter().map(|life| (life.facts(), life.may_have_holds.load(Ordering::Relaxed))).collect()
+    }
+
+    /// Events this node has touched whose next sweep is due.
+    #[must_use]
+    pub fn events_to_sweep(&self) -> Vec<Arc<EventFacts>> {
+        self.0.lives.all().iter().filter(|life| is_due(life)).map(|life| life.facts()).collect()
+    }
+}
+
 /// Whether a sweep is due.
-pub(super) fn is_due(life: &EventLife) -> bool {
+fn is_due(life: &EventLife) -> bool {
     let swept = *life.swept.lock();
     life.may_have_holds.load(Ordering::Relaxed) || swept.is_none_or(|swept| swept.elapsed() >= IDLE_SWEEP_INTERVAL)
 }
 
-pub(super) async fn sweep(inner: &Arc<Inner>, event: &Arc<EventFacts>) -> Result<Swept, InventoryError> {
+async fn sweep(inner: &Arc<Inner>, event: &Arc<EventFacts>) -> Result<Swept, InventoryError> {
     let head = Head::without_key(event, IdentityId::from_uuid(Uuid::nil()));
     let mut swept = Swept::default();
     let some = |bytes: &[u8]| -> Result<Vec<HoldRecord>, InventoryError> {

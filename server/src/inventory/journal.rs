@@ -4,7 +4,7 @@
 use super::call::{Head, call_with};
 use super::record::{IdentityRecord, decode_hold};
 use super::script::Verb;
-use super::{HoldRecord, Inner, InventoryError};
+use super::{HoldRecord, Inner, Inventory, InventoryError};
 use crate::catalogue::EventFacts;
 use crate::store::hold_journal::{JournalAnswer, JournalRecord};
 use fred::types::Value;
@@ -41,7 +41,7 @@ impl std::fmt::Display for StreamPosition {
 }
 
 /// The hold in a record, if it is not over: a locked one never is by itself.
-pub(super) fn hold_of(identity: IdentityId, record: &[u8], now_ms: u64) -> Result<Option<HoldRecord>, InventoryError> {
+fn hold_of(identity: IdentityId, record: &[u8], now_ms: u64) -> Result<Option<HoldRecord>, InventoryError> {
     let hold = decode_hold(identity, &IdentityRecord::decode(record)?.hold)?;
     Ok(hold.filter(|hold| hold.locked_by.is_some() || hold.expires_ms > now_ms))
 }
@@ -96,11 +96,42 @@ pub struct Copied {
     pub newest: StreamPosition,
 }
 
+impl Inventory {
+    /// The hold in a record of the journal, if its time is not over: what was known a moment ago, while Redis is silent.
+    ///
+    /// # Errors
+    /// `Malformed` for bytes that are no record.
+    pub fn journalled_hold(&self, identity: IdentityId, record: &[u8]) -> Result<Option<HoldRecord>, InventoryError> {
+        hold_of(identity, record, self.now_ms())
+    }
+
+    /// What the journal must still learn of this life, from a position in its stream on.
+    ///
+    /// # Errors
+    /// When Redis does not answer.
+    pub async fn journal_changes(
+        &self,
+        event: &Arc<EventFacts>,
+        epoch: u32,
+        from: StreamPosition,
+    ) -> Result<Changes, InventoryError> {
+        changes(&self.0, event, epoch, from).await
+    }
+
+    /// Some records of the event's life, for a journal that is not whole; from `cursor` on.
+    ///
+    /// # Errors
+    /// When Redis does not answer.
+    pub async fn journal_copy(&self, event: &Arc<EventFacts>, cursor: &CopyCursor) -> Result<Copied, InventoryError> {
+        copy(&self.0, event, cursor).await
+    }
+}
+
 fn nobody(event: &Arc<EventFacts>) -> Head<'_> {
     Head::without_key(event, IdentityId::from_uuid(Uuid::nil()))
 }
 
-pub(super) async fn changes(
+async fn changes(
     inner: &Arc<Inner>,
     event: &Arc<EventFacts>,
     epoch: u32,
@@ -156,11 +187,7 @@ pub(super) async fn changes(
     Ok(Changes::Found { records: newest.into_values().collect(), answers, to, is_full })
 }
 
-pub(super) async fn copy(
-    inner: &Arc<Inner>,
-    event: &Arc<EventFacts>,
-    cursor: &CopyCursor,
-) -> Result<Copied, InventoryError> {
+async fn copy(inner: &Arc<Inner>, event: &Arc<EventFacts>, cursor: &CopyCursor) -> Result<Copied, InventoryError> {
     let part = COPIED_PARTS.get(cursor.part).copied().unwrap_or("p");
     let more = [Value::from(MAX_COPIED.to_string()), Value::from(part)];
     let (epoch, reply) = call_with(inner, Verb::Records, &nobody(event), cursor.within.as_bytes(), &more).await?;

@@ -5,7 +5,7 @@ use super::feed_message::FeedMessage;
 use super::key::Life;
 use super::record::public_state;
 use super::script::{Verb, failure};
-use super::{Inner, InventoryError, MapState, organise};
+use super::{Inner, Inventory, InventoryError, MapState, organise};
 use crate::catalogue::EventFacts;
 use fred::bytes::Bytes;
 use fred::interfaces::StreamsInterface;
@@ -18,11 +18,34 @@ use uuid::Uuid;
 /// Changes read at once; a node farther behind takes the whole map.
 const MAX_CHANGES_READ: u64 = 4_096;
 
+impl Inventory {
+    /// The whole map; opens or rebuilds the event when that is needed.
+    ///
+    /// # Errors
+    /// When Redis does not answer, or Postgres does not while the event must be rebuilt.
+    pub async fn read_map(&self, event: &Arc<EventFacts>) -> Result<MapState, InventoryError> {
+        read_map(&self.0, event).await
+    }
+
+    /// What came behind a position, without a hole; `None` when some of it is gone: take the whole map.
+    ///
+    /// # Errors
+    /// When Redis does not answer.
+    pub async fn changes_since(
+        &self,
+        event: &Arc<EventFacts>,
+        epoch: u32,
+        seq: u64,
+    ) -> Result<Option<Vec<FeedMessage>>, InventoryError> {
+        changes_since(&self.0, event, epoch, seq).await
+    }
+}
+
 pub(super) fn words(bytes: &[u8]) -> impl Iterator<Item = u32> + '_ {
     bytes.chunks_exact(4).map(|word| u32::from_le_bytes([word[0], word[1], word[2], word[3]]))
 }
 
-pub(super) async fn read_map(inner: &Arc<Inner>, event: &Arc<EventFacts>) -> Result<MapState, InventoryError> {
+async fn read_map(inner: &Arc<Inner>, event: &Arc<EventFacts>) -> Result<MapState, InventoryError> {
     let head = Head::without_key(event, IdentityId::from_uuid(Uuid::nil()));
     let (mut epoch, mut reply) = call(inner, Verb::ReadMap, &head, &[]).await?;
     let (seat_count, area_count) = (event.seat_count() as usize, event.area_count() as usize);
@@ -43,7 +66,7 @@ pub(super) async fn read_map(inner: &Arc<Inner>, event: &Arc<EventFacts>) -> Res
 }
 
 /// What came behind `seq` in this epoch, without a hole; `None` when some of it is gone.
-pub(super) async fn changes_since(
+async fn changes_since(
     inner: &Arc<Inner>,
     event: &Arc<EventFacts>,
     epoch: u32,

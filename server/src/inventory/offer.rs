@@ -7,7 +7,7 @@ use super::map::words;
 use super::organise::nobody;
 use super::record::{Reader, encode_group};
 use super::script::Verb;
-use super::{HoldRecord, Inner, InventoryError, Refusal};
+use super::{HoldRecord, Inner, Inventory, InventoryError, Refusal};
 use crate::catalogue::EventFacts;
 use seatwire_proto::client::MAX_SEATS_PER_COMMAND;
 use seatwire_proto::id::IdentityId;
@@ -49,12 +49,57 @@ pub enum OfferOutcome {
     Refused(Refusal),
 }
 
-pub(super) async fn keep(inner: &Arc<Inner>, event: &Arc<EventFacts>, keeps: bool) -> Result<bool, InventoryError> {
+impl Inventory {
+    /// Whether what becomes free is kept for the waitlist from now on. Ending it puts kept seats on the map, and says
+    /// whether more are left: then ask again.
+    ///
+    /// # Errors
+    /// When Redis does not answer.
+    pub async fn keep_for_waitlist(&self, event: &Arc<EventFacts>, keeps: bool) -> Result<bool, InventoryError> {
+        keep(&self.0, event, keeps).await
+    }
+
+    /// Puts these kept seats, at most 500, and all kept places of these areas on the map: nobody who waits can use them.
+    ///
+    /// # Errors
+    /// When Redis does not answer.
+    pub async fn give_up_kept(
+        &self,
+        event: &Arc<EventFacts>,
+        seats: &[SeatIndex],
+        areas: &[AreaIndex],
+    ) -> Result<(), InventoryError> {
+        give_up(&self.0, event, seats, areas).await
+    }
+
+    /// What is kept for the waitlist.
+    ///
+    /// # Errors
+    /// When Redis does not answer.
+    pub async fn kept(&self, event: &Arc<EventFacts>) -> Result<Kept, InventoryError> {
+        kept(&self.0, event).await
+    }
+
+    /// Makes kept seats and places a hold of somebody who waited.
+    ///
+    /// # Errors
+    /// When Redis does not answer; asked again it answers with the offer that was made.
+    pub async fn offer(
+        &self,
+        event: &Arc<EventFacts>,
+        identity: IdentityId,
+        offer: &NewOffer,
+    ) -> Result<OfferOutcome, InventoryError> {
+        make(&self.0, event, identity, offer).await
+    }
+}
+
+async fn keep(inner: &Arc<Inner>, event: &Arc<EventFacts>, keeps: bool) -> Result<bool, InventoryError> {
     let left = change(inner, event, &[u8::from(keeps)]).await?;
     Ok(!keeps && left > 0)
 }
 
-pub(super) async fn give_up(
+async fn give_up(
     inner: &Arc<Inner>,
     event: &Arc<EventFacts>,
     seats: &[SeatIndex],
@@ -86,7 +131,7 @@ async fn change(inner: &Arc<Inner>, event: &Arc<EventFacts>, body: &[u8]) -> Res
     Ok(answer.outcome)
 }
 
-pub(super) async fn kept(inner: &Arc<Inner>, event: &Arc<EventFacts>) -> Result<Kept, InventoryError> {
+async fn kept(inner: &Arc<Inner>, event: &Arc<EventFacts>) -> Result<Kept, InventoryError> {
     let (_, reply) = call(inner, Verb::Kept, &Head::without_key(event, nobody()), &[]).await?;
     let mut reader = Reader(reply.bytes(0));
     let mut seats = Vec::new();
@@ -98,7 +143,7 @@ pub(super) async fn kept(inner: &Arc<Inner>, event: &Arc<EventFacts>) -> Result<
     Ok(Kept { seats, places })
 }
 
-pub(super) async fn offer(
+async fn make(
     inner: &Arc<Inner>,
     event: &Arc<EventFacts>,
     identity: IdentityId,

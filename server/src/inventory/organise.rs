@@ -6,7 +6,7 @@ use super::call::{Head, ask, call};
 use super::map::words;
 use super::record::Reader;
 use super::script::Verb;
-use super::{Answer, HoldRecord, Inner, InventoryError};
+use super::{Answer, HoldRecord, Inner, Inventory, InventoryError};
 use crate::catalogue::EventFacts;
 use seatwire_proto::id::IdentityId;
 use seatwire_proto::seat::{SeatIndex, SeatState};
@@ -43,6 +43,57 @@ impl Stock {
     }
 }
 
+impl Inventory {
+    /// Tells the shelf of the event's newest state, limits, seats and areas.
+    ///
+    /// # Errors
+    /// When Redis does not answer.
+    pub async fn configure(&self, event: &Arc<EventFacts>) -> Result<(), InventoryError> {
+        configure(&self.0, event).await
+    }
+
+    /// Takes seats out of the sale, at most 500; names those left alone and what they are.
+    ///
+    /// # Errors
+    /// When Redis does not answer.
+    pub async fn block(
+        &self,
+        event: &Arc<EventFacts>,
+        seats: &[SeatIndex],
+    ) -> Result<Answer<Vec<(SeatIndex, SeatState)>>, InventoryError> {
+        block(&self.0, event, seats, true).await
+    }
+
+    /// Puts blocked seats back on sale, at most 500.
+    ///
+    /// # Errors
+    /// When Redis does not answer.
+    pub async fn unblock(&self, event: &Arc<EventFacts>, seats: &[SeatIndex]) -> Result<(), InventoryError> {
+        block(&self.0, event, seats, false).await.map(drop)
+    }
+
+    /// Ends open holds of an event that is over, from the identity with number `from` on; also where to go on.
+    ///
+    /// # Errors
+    /// When Redis does not answer.
+    pub async fn end_holds(
+        &self,
+        event: &Arc<EventFacts>,
+        from: u32,
+        most: u32,
+    ) -> Result<(Vec<HoldRecord>, Option<u32>), InventoryError> {
+        end_holds(&self.0, event, from, most).await
+    }
+
+    /// What is left of an event.
+    ///
+    /// # Errors
+    /// When Redis does not answer.
+    pub async fn stock(&self, event: &Arc<EventFacts>) -> Result<Stock, InventoryError> {
+        stock(&self.0, event).await
+    }
+}
+
 pub(super) fn nobody() -> IdentityId {
     IdentityId::from_uuid(Uuid::nil())
 }
@@ -63,7 +114,7 @@ pub(super) async fn configure(inner: &Arc<Inner>, event: &Arc<EventFacts>) -> Re
     }
 }
 
-pub(super) async fn block(
+async fn block(
     inner: &Arc<Inner>,
     event: &Arc<EventFacts>,
     seats: &[SeatIndex],
@@ -88,7 +139,7 @@ pub(super) async fn block(
     .await
 }
 
-pub(super) async fn end_holds(
+async fn end_holds(
     inner: &Arc<Inner>,
     event: &Arc<EventFacts>,
     from: u32,
@@ -102,7 +153,7 @@ pub(super) async fn end_holds(
     Ok((ended, next))
 }
 
-pub(super) async fn stock(inner: &Arc<Inner>, event: &Arc<EventFacts>) -> Result<Stock, InventoryError> {
+async fn stock(inner: &Arc<Inner>, event: &Arc<EventFacts>) -> Result<Stock, InventoryError> {
     let (_, reply) = call(inner, Verb::Stock, &Head::without_key(event, nobody()), &[]).await?;
     let kept_places: u32 = words(reply.bytes(4)).sum();
     Ok(Stock {

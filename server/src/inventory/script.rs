@@ -7,35 +7,22 @@ use super::master::RedisIdentity;
 use fred::error::{Error, ErrorKind};
 use fred::types::Value;
 
-/// The scripts, one a verb.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Verb {
-    Allocate,
-    Grant,
-    Hold,
-    HoldBest,
-    HoldScan,
-    HoldArea,
-    Extend,
-    Release,
-    Lock,
-    Unlock,
-    Sell,
-    Free,
-    Expire,
-    ReadMap,
-    HoldRead,
-    Changes,
-    Records,
-    Begin,
-    Open,
-    Configure,
-    Block,
-    EndHolds,
-    Stock,
-    Keep,
-    Kept,
-    Offer,
+/// One name a script: the enum and the list of all.
+macro_rules! verbs {
+    ($($verb:ident)*) => {
+        /// The scripts, one a verb.
+        #[derive(Debug, Clone, Copy, PartialEq, Eq)]
+        pub(super) enum Verb { $($verb),* }
+
+        impl Verb {
+            pub(super) const ALL: &[Verb] = &[$(Verb::$verb),*];
+        }
+    };
+}
+
+verbs! {
+    Allocate Grant Hold HoldBest HoldScan HoldArea Extend Release Lock Unlock Sell Free Expire ReadMap HoldRead Changes
+    Records Begin Open Configure Block EndHolds Stock Keep Kept Offer
 }
 
 /// Lets a verb that only gives back run while Redis is full.
@@ -71,74 +58,53 @@ const ORDER_WRITE: &str = include_str!("lua/order_write.lua");
 const TAIL: &str = include_str!("lua/tail.lua");
 const RETURN_DONE: &str = include_str!("lua/return_done.lua");
 
-impl Verb {
-    pub(super) const ALL: [Verb; 26] = [
-        Verb::Allocate,
-        Verb::Grant,
-        Verb::Hold,
-        Verb::HoldBest,
-        Verb::HoldScan,
-        Verb::HoldArea,
-        Verb::Extend,
-        Verb::Release,
-        Verb::Lock,
-        Verb::Unlock,
-        Verb::Sell,
-        Verb::Free,
-        Verb::Expire,
-        Verb::ReadMap,
-        Verb::HoldRead,
-        Verb::Changes,
-        Verb::Records,
-        Verb::Begin,
-        Verb::Open,
-        Verb::Configure,
-        Verb::Block,
-        Verb::EndHolds,
-        Verb::Stock,
-        Verb::Keep,
-        Verb::Kept,
-        Verb::Offer,
-    ];
+/// Before the own part of a verb that: adds to a hold; does so and also touches other identities; names a hold of the
+/// caller's; gives back; settles an order.
+const TAKES: &[&str] = &[HEAD, TAKE, SETTLE, GIVE_BACK, ORPHAN];
+const TAKES_FROM_OTHERS: &[&str] = &[HEAD, TOUCHES_OTHERS, TAKE, SETTLE, GIVE_BACK, OTHERS, DUE];
+const NAMES_A_HOLD: &[&str] = &[HEAD, SETTLE, OWNED];
+const FREES: &[&str] = &[HEAD, GIVES_BACK, SETTLE, GIVE_BACK];
+const FREES_OF_OTHERS: &[&str] = &[HEAD, TOUCHES_OTHERS, SETTLE, GIVE_BACK, OTHERS];
+const SETTLES: &[&str] = &[HEAD, TOUCHES_OTHERS, SETTLE, GIVE_BACK, OTHERS, ORDER];
+/// Behind it: nothing but the answer; the caller's hold as it is now; what stands in an order.
+const ANSWERS: &[&str] = &[TAIL, RETURN_DONE];
+const WRITES_THE_HOLD: &[&str] = &[OWNED_WRITE, TAIL, RETURN_DONE];
 
+impl Verb {
     /// Whether it changes nothing a caller could ask for.
     pub(super) const fn only_reads(self) -> bool {
         matches!(self, Verb::ReadMap | Verb::HoldRead | Verb::Changes | Verb::Records | Verb::Stock | Verb::Kept)
     }
 
-    /// Whether it runs while Redis is full, and its parts in order.
-    const fn source(self) -> (bool, &'static [&'static str]) {
+    /// Whether it runs while Redis is full: whatever gives back, settles or only reads does.
+    const fn allows_oom(self) -> bool {
+        !matches!(
+            self,
+            Verb::Allocate
+                | Verb::Grant
+                | Verb::Hold
+                | Verb::HoldBest
+                | Verb::HoldScan
+                | Verb::HoldArea
+                | Verb::Open
+                | Verb::Offer
+        )
+    }
+
+    /// Its parts in order: what comes before its own, its own, what comes behind it.
+    const fn source(self) -> (&'static [&'static str], &'static str, &'static [&'static str]) {
         match self {
-            Verb::Allocate => {
-                (false, &[HEAD, GIVES_BACK, SETTLE, GIVE_BACK, include_str!("lua/allocate.lua"), TAIL, RETURN_DONE])
-            }
-            Verb::Grant => (false, &[HEAD, SETTLE, include_str!("lua/grant.lua"), TAIL, RETURN_DONE]),
+            Verb::Allocate => (FREES, include_str!("lua/allocate.lua"), ANSWERS),
+            Verb::Grant => (&[HEAD, SETTLE], include_str!("lua/grant.lua"), ANSWERS),
             Verb::Hold => (
-                false,
-                &[
-                    HEAD,
-                    TAKE,
-                    SETTLE,
-                    GIVE_BACK,
-                    ORPHAN,
-                    include_str!("lua/hold.lua"),
-                    BEGIN_WRITING,
-                    include_str!("lua/hold_write.lua"),
-                    HOLD_LINES,
-                    FINISH_WRITING,
-                    TAIL,
-                    RETURN_DONE,
-                ],
+                TAKES,
+                include_str!("lua/hold.lua"),
+                &[BEGIN_WRITING, include_str!("lua/hold_write.lua"), HOLD_LINES, FINISH_WRITING, TAIL, RETURN_DONE],
             ),
             Verb::HoldBest => (
-                false,
+                TAKES,
+                include_str!("lua/hold_best.lua"),
                 &[
-                    HEAD,
-                    TAKE,
-                    SETTLE,
-                    GIVE_BACK,
-                    ORPHAN,
-                    include_str!("lua/hold_best.lua"),
                     BEGIN_WRITING,
                     include_str!("lua/hold_best_write.lua"),
                     HOLD_LINES,
@@ -148,16 +114,9 @@ impl Verb {
                 ],
             ),
             Verb::HoldScan => (
-                false,
+                TAKES_FROM_OTHERS,
+                include_str!("lua/hold_scan.lua"),
                 &[
-                    HEAD,
-                    TOUCHES_OTHERS,
-                    TAKE,
-                    SETTLE,
-                    GIVE_BACK,
-                    OTHERS,
-                    DUE,
-                    include_str!("lua/hold_scan.lua"),
                     BEGIN_WRITING,
                     include_str!("lua/hold_scan_write.lua"),
                     HOLD_LINES,
@@ -167,142 +126,53 @@ impl Verb {
                 ],
             ),
             Verb::HoldArea => (
-                false,
-                &[
-                    HEAD,
-                    TOUCHES_OTHERS,
-                    TAKE,
-                    SETTLE,
-                    GIVE_BACK,
-                    OTHERS,
-                    DUE,
-                    include_str!("lua/hold_area.lua"),
-                    BEGIN_WRITING,
-                    include_str!("lua/hold_area_write.lua"),
-                    FINISH_WRITING,
-                    TAIL,
-                    RETURN_DONE,
-                ],
+                TAKES_FROM_OTHERS,
+                include_str!("lua/hold_area.lua"),
+                &[BEGIN_WRITING, include_str!("lua/hold_area_write.lua"), FINISH_WRITING, TAIL, RETURN_DONE],
             ),
-            Verb::Extend => {
-                (true, &[HEAD, SETTLE, OWNED, include_str!("lua/extend.lua"), OWNED_WRITE, TAIL, RETURN_DONE])
-            }
+            Verb::Extend => (NAMES_A_HOLD, include_str!("lua/extend.lua"), WRITES_THE_HOLD),
             Verb::Release => (
-                true,
-                &[
-                    HEAD,
-                    GIVES_BACK,
-                    RULES,
-                    SETTLE,
-                    GIVE_BACK,
-                    OWNED,
-                    ORPHAN,
-                    include_str!("lua/release.lua"),
-                    OWNED_WRITE,
-                    TAIL,
-                    RETURN_DONE,
-                ],
+                &[HEAD, GIVES_BACK, RULES, SETTLE, GIVE_BACK, OWNED, ORPHAN],
+                include_str!("lua/release.lua"),
+                WRITES_THE_HOLD,
             ),
-            Verb::Lock => (true, &[HEAD, SETTLE, OWNED, include_str!("lua/lock.lua"), OWNED_WRITE, TAIL, RETURN_DONE]),
-            Verb::Unlock => {
-                (true, &[HEAD, SETTLE, OWNED, include_str!("lua/unlock.lua"), OWNED_WRITE, TAIL, RETURN_DONE])
+            Verb::Lock => (NAMES_A_HOLD, include_str!("lua/lock.lua"), WRITES_THE_HOLD),
+            Verb::Unlock => (NAMES_A_HOLD, include_str!("lua/unlock.lua"), WRITES_THE_HOLD),
+            Verb::Sell => {
+                (SETTLES, include_str!("lua/sell.lua"), &[ORDER_WRITE, TAIL, include_str!("lua/return_sold.lua")])
             }
-            Verb::Sell => (
-                true,
-                &[
-                    HEAD,
-                    TOUCHES_OTHERS,
-                    SETTLE,
-                    GIVE_BACK,
-                    OTHERS,
-                    ORDER,
-                    include_str!("lua/sell.lua"),
-                    ORDER_WRITE,
-                    TAIL,
-                    include_str!("lua/return_sold.lua"),
-                ],
-            ),
-            Verb::Free => (
-                true,
-                &[
-                    HEAD,
-                    TOUCHES_OTHERS,
-                    SETTLE,
-                    GIVE_BACK,
-                    OTHERS,
-                    ORDER,
-                    include_str!("lua/free.lua"),
-                    ORDER_WRITE,
-                    TAIL,
-                    RETURN_DONE,
-                ],
-            ),
+            Verb::Free => (SETTLES, include_str!("lua/free.lua"), &[ORDER_WRITE, TAIL, RETURN_DONE]),
             Verb::Expire => (
-                true,
-                &[
-                    HEAD,
-                    TOUCHES_OTHERS,
-                    SETTLE,
-                    GIVE_BACK,
-                    OTHERS,
-                    DUE,
-                    include_str!("lua/expire.lua"),
-                    TAIL,
-                    include_str!("lua/return_swept.lua"),
-                ],
+                &[HEAD, TOUCHES_OTHERS, SETTLE, GIVE_BACK, OTHERS, DUE],
+                include_str!("lua/expire.lua"),
+                &[TAIL, include_str!("lua/return_swept.lua")],
             ),
-            Verb::ReadMap => (true, &[HEAD, include_str!("lua/read_map.lua")]),
-            Verb::HoldRead => (true, &[HEAD, include_str!("lua/hold_read.lua")]),
-            Verb::Changes => (true, &[HEAD, include_str!("lua/changes.lua")]),
-            Verb::Records => (true, &[HEAD, include_str!("lua/records.lua")]),
-            Verb::Begin => (true, &[include_str!("lua/begin.lua")]),
-            Verb::Open => (false, &[include_str!("lua/open.lua")]),
-            Verb::Configure => {
-                (true, &[HEAD, GIVES_BACK, SETTLE, GIVE_BACK, include_str!("lua/configure.lua"), TAIL, RETURN_DONE])
+            Verb::ReadMap => (&[HEAD], include_str!("lua/read_map.lua"), &[]),
+            Verb::HoldRead => (&[HEAD], include_str!("lua/hold_read.lua"), &[]),
+            Verb::Changes => (&[HEAD], include_str!("lua/changes.lua"), &[]),
+            Verb::Records => (&[HEAD], include_str!("lua/records.lua"), &[]),
+            Verb::Begin => (&[], include_str!("lua/begin.lua"), &[]),
+            Verb::Open => (&[], include_str!("lua/open.lua"), &[]),
+            Verb::Configure => (FREES, include_str!("lua/configure.lua"), ANSWERS),
+            Verb::Block => (FREES, include_str!("lua/block.lua"), ANSWERS),
+            Verb::EndHolds => {
+                (FREES_OF_OTHERS, include_str!("lua/end_holds.lua"), &[TAIL, include_str!("lua/return_ended.lua")])
             }
-            Verb::Block => {
-                (true, &[HEAD, GIVES_BACK, SETTLE, GIVE_BACK, include_str!("lua/block.lua"), TAIL, RETURN_DONE])
-            }
-            Verb::EndHolds => (
-                true,
-                &[
-                    HEAD,
-                    TOUCHES_OTHERS,
-                    SETTLE,
-                    GIVE_BACK,
-                    OTHERS,
-                    include_str!("lua/end_holds.lua"),
-                    TAIL,
-                    include_str!("lua/return_ended.lua"),
-                ],
-            ),
-            Verb::Stock => (true, &[HEAD, include_str!("lua/stock.lua")]),
-            Verb::Keep => {
-                (true, &[HEAD, GIVES_BACK, SETTLE, GIVE_BACK, include_str!("lua/keep.lua"), TAIL, RETURN_DONE])
-            }
-            Verb::Kept => (true, &[HEAD, include_str!("lua/kept.lua")]),
+            Verb::Stock => (&[HEAD], include_str!("lua/stock.lua"), &[]),
+            Verb::Keep => (FREES, include_str!("lua/keep.lua"), ANSWERS),
+            Verb::Kept => (&[HEAD], include_str!("lua/kept.lua"), &[]),
             Verb::Offer => (
-                false,
-                &[
-                    HEAD,
-                    GIVES_BACK,
-                    SETTLE,
-                    GIVE_BACK,
-                    include_str!("lua/offer.lua"),
-                    BEGIN_WRITING,
-                    include_str!("lua/offer_write.lua"),
-                    FINISH_WRITING,
-                    TAIL,
-                    RETURN_DONE,
-                ],
+                FREES,
+                include_str!("lua/offer.lua"),
+                &[BEGIN_WRITING, include_str!("lua/offer_write.lua"), FINISH_WRITING, TAIL, RETURN_DONE],
             ),
         }
     }
 
     /// The whole text for this Redis, `is_sharded` when it is one of a cluster.
     pub(super) fn text(self, redis: &RedisIdentity, is_sharded: bool) -> String {
-        let (allows_oom, parts) = self.source();
-        let mut text = String::from(if allows_oom { ALLOW_OOM } else { "" });
+        let (before, own, behind) = self.source();
+        let mut text = String::from(if self.allows_oom() { ALLOW_OOM } else { "" });
         text.push_str("-- ");
         text.push_str(&redis.0);
         text.push('\n');
@@ -310,7 +180,7 @@ impl Verb {
         if is_sharded && !self.only_reads() {
             text.push_str(STAYS_HERE);
         }
-        for part in parts {
+        for part in before.iter().chain([&own]).chain(behind) {
             text.push_str(part);
         }
         text

@@ -4,13 +4,44 @@
 use super::answer;
 use super::call::{Head, ask};
 use super::script::Verb;
-use super::{Answer, ChangeOutcome, Inner, InventoryError, Place, SellOutcome};
+use super::{Answer, ChangeOutcome, Inner, Inventory, InventoryError, Place, SellOutcome};
 use crate::catalogue::EventFacts;
 use seatwire_proto::id::{IdentityId, OrderId};
 use std::sync::Arc;
 
 /// Most places of one order line up in one call.
 const MAX_PLACES: usize = 1_000;
+
+impl Inventory {
+    /// A paid order's places are sold. Call it after the commit, as often as you like. `places`: everything in the order.
+    ///
+    /// # Errors
+    /// When Redis does not answer.
+    pub async fn sell(
+        &self,
+        event: &Arc<EventFacts>,
+        order: OrderId,
+        identity: IdentityId,
+        places: &[(Place, u32)],
+    ) -> Result<Answer<SellOutcome>, InventoryError> {
+        sell(&self.0, event, order, identity, places).await
+    }
+
+    /// Places of a cancelled or refunded order are free again. Call it after the commit, as often as you like. `places`:
+    /// everything of this order that is free now, what an earlier call named included.
+    ///
+    /// # Errors
+    /// When Redis does not answer.
+    pub async fn free(
+        &self,
+        event: &Arc<EventFacts>,
+        order: OrderId,
+        identity: IdentityId,
+        places: &[(Place, u32)],
+    ) -> Result<Answer<ChangeOutcome>, InventoryError> {
+        free(&self.0, event, order, identity, places).await
+    }
+}
 
 fn body(order: OrderId, places: &[(Place, u32)]) -> Result<Vec<u8>, InventoryError> {
     if places.len() > MAX_PLACES {
@@ -42,7 +73,7 @@ fn body(order: OrderId, places: &[(Place, u32)]) -> Result<Vec<u8>, InventoryErr
     Ok(body)
 }
 
-pub(super) async fn sell(
+async fn sell(
     inner: &Arc<Inner>,
     event: &Arc<EventFacts>,
     order: OrderId,
@@ -57,7 +88,7 @@ pub(super) async fn sell(
     .await
 }
 
-pub(super) async fn free(
+async fn free(
     inner: &Arc<Inner>,
     event: &Arc<EventFacts>,
     order: OrderId,
