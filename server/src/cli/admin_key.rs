@@ -39,20 +39,9 @@ pub(super) struct Revoke {
 }
 
 pub(super) async fn run(config: Config, command: Command) -> Result<(), Failed> {
-    let stores = Stores::attach_or_open(&config).await?;
-    let done = with_store(&config, &stores, command).await;
-    stores.close().await;
-    for line in done? {
-        say(&line);
-    }
+    let lines = Stores::with_database(&config, async |store| answer(store, command).await).await?;
+    lines.iter().for_each(|line| say(line));
     Ok(())
-}
-
-async fn with_store(config: &Config, stores: &Stores, command: Command) -> anyhow::Result<Vec<String>> {
-    let store = Store::connect(stores.database_url.reveal(), &config.store).await?;
-    let done = answer(&store, command).await;
-    store.close().await;
-    done
 }
 
 async fn answer(store: &Store, command: Command) -> anyhow::Result<Vec<String>> {

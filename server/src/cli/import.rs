@@ -60,15 +60,13 @@ pub(super) async fn run(config: Config, args: Args) -> Result<(), Failed> {
         say(&format!("{file}: a sound {format}"));
         return Ok(());
     }
-    let stores = Stores::attach_or_open(&config).await?;
-    let done = enter(&config, &stores, &args, &imported).await;
-    stores.close().await;
-    say(&format!("{file}: {format}, stored as layout {}", done?));
+    let hash = Stores::with_database(&config, async |store| enter(store, &args, &imported).await).await?;
+    say(&format!("{file}: {format}, stored as layout {hash}"));
     Ok(())
 }
 
-async fn enter(config: &Config, stores: &Stores, args: &Args, imported: &Imported) -> anyhow::Result<String> {
-    let store = Store::connect(stores.database_url.reveal(), &config.store).await?;
+/// Stores venue and layout; the layout's hash.
+async fn enter(store: &Store, args: &Args, imported: &Imported) -> anyhow::Result<String> {
     let venue = NewVenue {
         name: args.venue.clone().unwrap_or_else(|| imported.layout.name.clone()),
         city: args.city.clone(),
@@ -80,7 +78,6 @@ async fn enter(config: &Config, stores: &Stores, args: &Args, imported: &Importe
     let mut transaction = store.pool().begin().await?;
     let (_, hash) = store_layout(&mut transaction, &venue, imported, Clock::system().now_ms()).await?;
     transaction.commit().await?;
-    store.close().await;
     Ok(hash)
 }
 

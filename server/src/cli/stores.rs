@@ -3,6 +3,7 @@
 
 use crate::config::{Config, Secret};
 use crate::embedded::{self, Embedded, EmbeddedConfig};
+use crate::store::Store;
 
 /// Addresses of both stores, and the children behind them when they are ours.
 pub(super) struct Stores {
@@ -47,6 +48,26 @@ impl Stores {
             });
         }
         Self::open(config).await
+    }
+
+    /// Finds or starts them, does the work on the database, and closes everything again, also when the work failed.
+    ///
+    /// # Errors
+    /// As `open`, or the work's own.
+    pub(super) async fn with_database<T>(
+        config: &Config,
+        work: impl AsyncFnOnce(&Store) -> anyhow::Result<T>,
+    ) -> anyhow::Result<T> {
+        let stores = Self::attach_or_open(config).await?;
+        let done = async {
+            let store = Store::connect(stores.database_url.reveal(), &config.store).await?;
+            let done = work(&store).await;
+            store.close().await;
+            done
+        };
+        let done = done.await;
+        stores.close().await;
+        done
     }
 
     /// Whether the stores are private children of this process.

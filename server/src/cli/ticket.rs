@@ -6,7 +6,7 @@ use super::{Failed, say};
 use crate::checkout::{Seal, verify_ticket};
 use crate::clock::Clock;
 use crate::config::Config;
-use crate::store::{Store, server_key};
+use crate::store::server_key;
 use anyhow::Context;
 use clap::Subcommand;
 
@@ -51,15 +51,10 @@ pub(super) async fn run(config: Config, command: Command) -> Result<(), Failed> 
 }
 
 async fn public_key(config: &Config) -> Result<String, Failed> {
-    let stores = Stores::attach_or_open(config).await?;
-    let key = async {
-        let store = Store::connect(stores.database_url.reveal(), &config.store).await?;
+    let key = Stores::with_database(config, async |store| {
         let seed = server_key::current(store.pool(), "ticket", Clock::system().now_ms()).await?;
-        store.close().await;
         let seal = Seal::from_hex(seed.reveal()).context("the key of tickets is not one")?;
-        anyhow::Ok(seal.public_key())
-    };
-    let key = key.await;
-    stores.close().await;
-    Ok(key?)
+        Ok(seal.public_key())
+    });
+    Ok(key.await?)
 }
