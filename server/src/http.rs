@@ -3,6 +3,7 @@
 //! app lie in the binary. `socket::accept` serves the public router, the admin listener the other one.
 
 pub mod admin;
+mod ask;
 mod call;
 mod event;
 mod headers;

@@ -8,13 +8,13 @@ mod order;
 mod seat;
 
 use super::Front;
-use super::call::{Call, MaxBody, bad_field};
+use super::call::{Call, Id, MaxBody, bad_field};
 use super::refusal::Refusal;
-use super::reply::private_json;
+use super::reply::{Answer, private_json};
 use crate::organiser::{Operator, OrganiserError, Scope, key};
 use crate::{error, organiser};
 use axum::body::Body;
-use axum::extract::{FromRequestParts, Request, State};
+use axum::extract::{FromRequest, FromRequestParts, Request, State};
 use axum::middleware::{Next, from_fn_with_state};
 use axum::routing::{MethodRouter, delete, get, patch, post, put};
 use axum::{Extension, Router};
@@ -70,11 +70,7 @@ pub(super) fn routes(front: &Front) -> Router<Front> {
 }
 
 /// Lets a call through whose key opens the route: 401 without a key that opens anything, 403 without the scope.
-async fn admit(
-    State((front, scope)): State<(Front, Scope)>,
-    mut request: Request,
-    next: Next,
-) -> Result<Response<Body>, Refusal> {
+async fn admit(State((front, scope)): State<(Front, Scope)>, mut request: Request, next: Next) -> Answer {
     let header = request.headers().get(header::AUTHORIZATION).and_then(|value| value.to_str().ok());
     let presented = header.and_then(|text| {
         let (scheme, key) = text.split_once(' ')?;
@@ -101,8 +97,25 @@ impl<S: Send + Sync> FromRequestParts<S> for By {
     }
 }
 
-fn event_id(text: &str) -> Result<EventId, Refusal> {
-    Ok(super::call::id(text, ErrorCode::EventUnknown)?)
+/// A call that changes something about an event: which one, who changes it, and the body. Refused in this order: bytes
+/// that are no JSON, the event, the fields.
+struct Change<T> {
+    front: Front,
+    by: Operator,
+    event: EventId,
+    body: T,
+}
+
+impl<T: DeserializeOwned> FromRequest<Front> for Change<T> {
+    type Rejection = Refusal;
+    async fn from_request(request: Request, front: &Front) -> Result<Self, Refusal> {
+        let (mut parts, body) = request.into_parts();
+        let By(by) = By::from_request_parts(&mut parts, front).await?;
+        let event = Id::from_request_parts(&mut parts, front).await;
+        let call = Call::from_request(Request::from_parts(parts, body), front).await?;
+        let Id(event) = event?;
+        Ok(Self { front: front.clone(), by, event, body: self::body(call)? })
+    }
 }
 
 /// The body as one struct.

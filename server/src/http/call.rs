@@ -5,15 +5,16 @@ use super::Front;
 use super::refusal::Refusal;
 use crate::error;
 use axum::body::{Body, to_bytes};
-use axum::extract::{FromRequest, FromRequestParts};
+use axum::extract::{FromRequest, FromRequestParts, Path};
 use http::request::Parts;
 use http::{HeaderMap, Request, StatusCode, header};
 use http_body_util::BodyExt;
 use seatwire_proto::client::{FieldError, IdempotencyKey};
 use seatwire_proto::code::ErrorCode;
-use seatwire_proto::id::IdentityId;
+use seatwire_proto::id::{EventId, HoldId, IdentityId, OrderId};
 use seatwire_proto::server::ErrorObject;
 use serde_json::{Map, Value};
+use std::fmt::Display;
 use std::str::FromStr;
 use std::time::Duration;
 
@@ -137,6 +138,41 @@ fn is_json(headers: &HeaderMap) -> bool {
 /// A field that cannot be taken.
 pub(super) fn bad_field(path: &str, message: &str) -> ErrorObject {
     error::bad_field(&FieldError::new(path, message))
+}
+
+/// What an address can name by its id.
+pub(super) trait Named: FromStr + Display + Send {
+    /// The member of a command that holds such an id.
+    const MEMBER: &'static str;
+    /// The refusal of what names nothing that exists.
+    const UNKNOWN: ErrorCode;
+}
+
+impl Named for EventId {
+    const MEMBER: &'static str = "event";
+    const UNKNOWN: ErrorCode = ErrorCode::EventUnknown;
+}
+
+impl Named for HoldId {
+    const MEMBER: &'static str = "hold";
+    const UNKNOWN: ErrorCode = ErrorCode::HoldNotFound;
+}
+
+impl Named for OrderId {
+    const MEMBER: &'static str = "order";
+    const UNKNOWN: ErrorCode = ErrorCode::OrderNotFound;
+}
+
+/// The one id of an address. Stands behind whatever is refused before an unknown id.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Id<T>(pub(super) T);
+
+impl<T: Named, S: Send + Sync> FromRequestParts<S> for Id<T> {
+    type Rejection = Refusal;
+    async fn from_request_parts(parts: &mut Parts, state: &S) -> Result<Self, Refusal> {
+        let Path(text) = Path::<String>::from_request_parts(parts, state).await.map_err(|_| T::UNKNOWN)?;
+        Ok(Self(id(&text, T::UNKNOWN)?))
+    }
 }
 
 /// An id in the address; what is no id names nothing that exists.

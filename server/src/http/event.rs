@@ -3,20 +3,18 @@
 //! event, from the ledger.
 
 use super::Front;
-use super::call::{self, Query, bad_field};
-use super::refusal::Refusal;
-use super::reply::{Shared, gzip};
+use super::call::{Id, Query, bad_field};
+use super::reply::{Answer, Shared, cut, gzip};
 use crate::catalogue::EventPage;
 use crate::error;
 use crate::seatmap::LiveEvent;
 use crate::store::event::{EventFilter, Near};
-use axum::body::Body;
-use axum::extract::{Path, State};
+use axum::extract::State;
 use base64::Engine as _;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 use bytes::Bytes;
 use dashmap::DashMap;
-use http::{HeaderMap, Response};
+use http::HeaderMap;
 use seatwire_proto::code::ErrorCode;
 use seatwire_proto::id::EventId;
 use seatwire_proto::server::{ErrorObject, Event, EventSummary};
@@ -82,12 +80,7 @@ fn shared(bytes: Vec<u8>) -> Shared {
     }
 }
 
-pub(super) async fn read(
-    State(front): State<Front>,
-    Path(event): Path<String>,
-    headers: HeaderMap,
-) -> Result<Response<Body>, Refusal> {
-    let id: EventId = call::id(&event, ErrorCode::EventUnknown)?;
+pub(super) async fn read(State(front): State<Front>, Id(id): Id<EventId>, headers: HeaderMap) -> Answer {
     let now_ms = front.app.clock.now_ms();
     if let Some(body) = fresh(&front.bodies.events, &id, now_ms) {
         return Ok(body.1.respond(&headers));
@@ -124,29 +117,22 @@ fn left(live: &LiveEvent) -> u32 {
     counts.available.iter().chain(&counts.remaining).fold(0, |sum: u32, count| sum.saturating_add(*count))
 }
 
-pub(super) async fn list(
-    State(front): State<Front>,
-    query: Query,
-    headers: HeaderMap,
-) -> Result<Response<Body>, Refusal> {
+pub(super) async fn list(State(front): State<Front>, query: Query, headers: HeaderMap) -> Answer {
     let filter = filter(&query)?;
     let key = format!("{filter:?}");
     let now_ms = front.app.clock.now_ms();
     if let Some(body) = fresh(&front.bodies.lists, &key, now_ms) {
         return Ok(body.1.respond(&headers));
     }
-    // One more than asked for tells whether there is more.
-    let limit = filter.limit as usize;
-    let wider = EventFilter { limit: filter.limit + 1, ..filter };
+    let limit = filter.limit;
+    let wider = EventFilter { limit: limit + 1, ..filter };
     let mut items = front.app.catalogue.list(&wider).await.map_err(|error| error::store(&error))?;
-    let has_more = items.len() > limit;
-    items.truncate(limit);
+    let next_cursor = cut(&mut items, limit).map(cursor);
     for item in &mut items {
         if let Some(live) = front.app.seatmap.live_now(item.id) {
             item.available = left(&live);
         }
     }
-    let next_cursor = items.last().filter(|_| has_more).map(cursor);
     let bytes = serde_json::to_vec(&Listed { items, next_cursor }).map_err(|error| error::internal(&error))?;
     Ok(keep(&front.bodies.lists, key, now_ms, shared(bytes), MAX_LIST_BODIES).1.respond(&headers))
 }

@@ -2,14 +2,12 @@
 
 use super::Front;
 use super::call::Call;
-use super::refusal::Refusal;
-use super::reply::private_json;
-use axum::body::Body;
+use super::reply::{Answer, private_json};
 use axum::extract::State;
-use http::{Response, StatusCode};
+use http::StatusCode;
 use serde_json::json;
 
-pub(super) async fn create(State(front): State<Front>, _body: Call) -> Result<Response<Body>, Refusal> {
+pub(super) async fn create(State(front): State<Front>, _body: Call) -> Answer {
     let issued = front.app.identities.issue();
     let body = json!({"identity": issued.identity, "token": issued.token, "expires_ms": issued.expires_ms});
     Ok(private_json(StatusCode::CREATED, body.to_string().into_bytes()))

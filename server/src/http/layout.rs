@@ -3,11 +3,10 @@
 
 use super::Front;
 use super::refusal::Refusal;
-use super::reply::Shared;
+use super::reply::{Answer, Shared};
 use crate::error;
-use axum::body::Body;
 use axum::extract::{Path, State};
-use http::{HeaderMap, Response, StatusCode, header};
+use http::{HeaderMap, StatusCode, header};
 use seatwire_proto::code::ErrorCode;
 use seatwire_proto::layout::LayoutHash;
 use seatwire_proto::server::ErrorObject;
@@ -15,11 +14,7 @@ use seatwire_proto::server::ErrorObject;
 /// The media type of the compact form.
 const COMPACT: &str = "application/vnd.seatwire.layout";
 
-pub(super) async fn read(
-    State(front): State<Front>,
-    Path(hash): Path<String>,
-    headers: HeaderMap,
-) -> Result<Response<Body>, Refusal> {
+pub(super) async fn read(State(front): State<Front>, Path(hash): Path<String>, headers: HeaderMap) -> Answer {
     // Asked for by its one spelling only, or every spelling would be a page of its own in every cache.
     let unknown = || {
         let object = ErrorObject::new(ErrorCode::UnknownOp, "there is no such layout");

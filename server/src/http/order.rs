@@ -2,14 +2,13 @@
 //! 202 not settled yet, 402 declined.
 
 use super::Front;
-use super::call::{self, Call, Query, Who};
-use super::hold::{ask, body_of, run};
+use super::ask::{Ask, look, ok};
+use super::call::{Id, Query, Who};
 use super::refusal::Refusal;
-use super::reply::{answer, private_json};
+use super::reply::{Answer, answer, cut, private_json};
 use crate::error;
-use axum::body::Body;
-use axum::extract::{Path, State};
-use http::{HeaderMap, Response, StatusCode};
+use axum::extract::State;
+use http::{HeaderMap, StatusCode};
 use seatwire_proto::client::{Command, OrderRead};
 use seatwire_proto::code::ErrorCode;
 use seatwire_proto::id::{HoldId, OrderId};
@@ -36,15 +35,8 @@ fn payment_status(body: &str) -> StatusCode {
     }
 }
 
-pub(super) async fn checkout(
-    State(front): State<Front>,
-    Path(hold): Path<String>,
-    who: Who,
-    mut call: Call,
-) -> Result<Response<Body>, Refusal> {
-    call::id::<HoldId>(&hold, ErrorCode::HoldNotFound)?;
-    let command = Command::Checkout(body_of(std::mem::take(&mut call.fields), "hold", &hold, "")?);
-    Ok(answer(run(&front, who, &call, command, "").await?, payment_status))
+pub(super) async fn checkout(ask: Ask<HoldId>) -> Answer {
+    ask.run(Command::Checkout, payment_status).await
 }
 
 /// The header that carries the secret of an order's `pay_url`: it opens this one order, for reading and paying, on any
@@ -60,41 +52,23 @@ pub(super) async fn who_of(front: &Front, who: Who, headers: &HeaderMap, order: 
     Ok(Who(Some(owner.ok_or(ErrorCode::OrderNotFound)?)))
 }
 
-pub(super) async fn pay(
-    State(front): State<Front>,
-    Path(order): Path<String>,
-    headers: HeaderMap,
-    who: Who,
-    mut call: Call,
-) -> Result<Response<Body>, Refusal> {
-    let id: OrderId = call::id(&order, ErrorCode::OrderNotFound)?;
-    let who = who_of(&front, who, &headers, id).await?;
-    let command = Command::Pay(body_of(std::mem::take(&mut call.fields), "order", &order, "")?);
-    Ok(answer(run(&front, who, &call, command, "").await?, payment_status))
+pub(super) async fn pay(headers: HeaderMap, mut ask: Ask<OrderId>) -> Answer {
+    ask.who = who_of(&ask.front, ask.who, &headers, ask.id).await?;
+    ask.run(Command::Pay, payment_status).await
 }
 
-pub(super) async fn cancel(
-    State(front): State<Front>,
-    Path(order): Path<String>,
-    who: Who,
-    mut call: Call,
-) -> Result<Response<Body>, Refusal> {
-    call::id::<OrderId>(&order, ErrorCode::OrderNotFound)?;
-    let command = Command::Cancel(body_of(std::mem::take(&mut call.fields), "order", &order, "")?);
-    Ok(answer(run(&front, who, &call, command, "").await?, |_| StatusCode::OK))
+pub(super) async fn cancel(ask: Ask<OrderId>) -> Answer {
+    ask.run(Command::Cancel, ok).await
 }
 
 /// Mine, newest first.
-pub(super) async fn list(State(front): State<Front>, who: Who, query: Query) -> Result<Response<Body>, Refusal> {
+pub(super) async fn list(State(front): State<Front>, who: Who, query: Query) -> Answer {
     let limit = query.limit()?;
     let before: Option<OrderId> = query.parse("cursor", "expected the next_cursor of an earlier answer")?;
     let identity = who.identity()?;
-    // One more than asked for tells whether there is more.
     let found = front.app.checkout.orders(identity, before, limit + 1).await;
     let mut items = found.map_err(|error| error::checkout(&error))?;
-    let has_more = items.len() > limit as usize;
-    items.truncate(limit as usize);
-    let next_cursor = items.last().filter(|_| has_more).map(|order| order.id);
+    let next_cursor = cut(&mut items, limit).map(|order| order.id);
     let bytes = serde_json::to_vec(&Listed { items, next_cursor }).map_err(|error| error::internal(&error))?;
     Ok(private_json(StatusCode::OK, bytes))
 }
@@ -106,15 +80,9 @@ struct Listed {
     next_cursor: Option<OrderId>,
 }
 
-pub(super) async fn read(
-    State(front): State<Front>,
-    Path(order): Path<String>,
-    headers: HeaderMap,
-    who: Who,
-) -> Result<Response<Body>, Refusal> {
-    let order: OrderId = call::id(&order, ErrorCode::OrderNotFound)?;
+pub(super) async fn read(State(front): State<Front>, headers: HeaderMap, who: Who, Id(order): Id<OrderId>) -> Answer {
     let who = who_of(&front, who, &headers, order).await?;
-    Ok(answer(ask(&front, who, Command::Order(OrderRead { order })).await, |_| StatusCode::OK))
+    Ok(answer(look(&front, who, Command::Order(OrderRead { order })).await, ok))
 }
 
 #[cfg(test)]

@@ -13,6 +13,17 @@ use std::io::Write as _;
 /// Bodies below this are not worth compressing: they fit into one packet anyway.
 const MIN_GZIP_BYTES: usize = 1_024;
 
+/// What a route gives back.
+pub(super) type Answer = Result<Response<Body>, Refusal>;
+
+/// Cuts a list that was read with one item more than asked for, which tells whether there is more: then the last item that
+/// stays is where the next page begins.
+pub(super) fn cut<T>(items: &mut Vec<T>, limit: u32) -> Option<&T> {
+    let has_more = items.len() > limit as usize;
+    items.truncate(limit as usize);
+    items.last().filter(|_| has_more)
+}
+
 /// A reply of the counter over HTTP: the body with `epoch`, `seq` and `replayed` where the socket would say them.
 pub(super) fn answer(reply: Reply, status: impl FnOnce(&str) -> StatusCode) -> Response<Body> {
     let body = match reply.result {
@@ -159,6 +170,12 @@ mod tests {
             assert_eq!(response.status().as_u16(), status, "{value}");
             assert_eq!(response.headers()[header::ETAG], "\"a\"");
         }
+    }
+
+    #[test]
+    fn a_list_goes_on_where_one_more_was_found_than_asked_for() {
+        let next = |found: &[u32]| cut(&mut found.to_vec(), 2).copied();
+        assert_eq!((next(&[]), next(&[1, 2]), next(&[1, 2, 3])), (None, None, Some(2)));
     }
 
     #[tokio::test]

@@ -2,14 +2,12 @@
 //! live event in memory; the first who asks makes it live.
 
 use super::Front;
-use super::call::{self, Query};
-use super::refusal::Refusal;
-use super::reply::{Shared, gzip};
+use super::call::{Id, Query, bad_field};
+use super::reply::{Answer, Shared, gzip};
 use crate::error;
 use crate::seatmap::SnapshotEncoding;
-use axum::body::Body;
-use axum::extract::{Path, State};
-use http::{HeaderMap, Response};
+use axum::extract::State;
+use http::HeaderMap;
 use seatwire_proto::code::ErrorCode;
 use seatwire_proto::id::EventId;
 
@@ -18,18 +16,17 @@ const FRAME: &str = "application/vnd.seatwire.map";
 
 pub(super) async fn snapshot(
     State(front): State<Front>,
-    Path(event): Path<String>,
     query: Query,
+    Id(id): Id<EventId>,
     headers: HeaderMap,
-) -> Result<Response<Body>, Refusal> {
-    let id: EventId = call::id(&event, ErrorCode::EventUnknown)?;
+) -> Answer {
     let found = front.app.catalogue.event(id).await.map_err(|error| error::store(&error))?;
     let facts = found.ok_or(ErrorCode::EventUnknown)?;
     let live = front.app.seatmap.live(&facts).await.map_err(|error| error::inventory(&error))?;
     let is_json = match query.text("format") {
         None | Some("frame") => false,
         Some("json") => true,
-        Some(_) => return Err(call::bad_field("/format", "expected frame or json").into()),
+        Some(_) => return Err(bad_field("/format", "expected frame or json").into()),
     };
     let accepts: Vec<String> = query.text("accepts").unwrap_or_default().split(',').map(str::to_owned).collect();
     let encoding = SnapshotEncoding::of(&accepts);

@@ -1,10 +1,9 @@
 //! Tickets of an order, to print and to pass on, and the key that doors verify them with.
 
 use super::Front;
-use super::call::{self, Call, Who, bad_field};
+use super::call::{self, Call, Id, Who, bad_field};
 use super::order::who_of;
-use super::refusal::Refusal;
-use super::reply::private_json;
+use super::reply::{Answer, private_json};
 use crate::checkout::PassOn;
 use crate::error;
 use axum::body::Body;
@@ -37,13 +36,7 @@ pub(super) async fn key(State(front): State<Front>) -> Response<Body> {
 }
 
 /// The tickets that admit, one a page.
-pub(super) async fn print(
-    State(front): State<Front>,
-    Path(order): Path<String>,
-    headers: HeaderMap,
-    who: Who,
-) -> Result<Response<Body>, Refusal> {
-    let id: OrderId = call::id(&order, ErrorCode::OrderNotFound)?;
+pub(super) async fn print(State(front): State<Front>, headers: HeaderMap, who: Who, Id(id): Id<OrderId>) -> Answer {
     let identity = who_of(&front, who, &headers, id).await?.identity()?;
     let printed = front.app.checkout.print_tickets(identity, id).await.map_err(|error| error::checkout(&error))?;
     let mut response = Response::new(Body::from(printed.ok_or(ErrorCode::OrderNotFound)?));
@@ -60,7 +53,7 @@ pub(super) async fn transfer(
     Path((order, ticket)): Path<(String, String)>,
     who: Who,
     call: Call,
-) -> Result<Response<Body>, Refusal> {
+) -> Answer {
     let order: OrderId = call::id(&order, ErrorCode::OrderNotFound)?;
     let ticket: TicketId = call::id(&ticket, ErrorCode::OrderNotFound)?;
     let Transfer { to } =

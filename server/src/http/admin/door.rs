@@ -1,15 +1,11 @@
 //! The door: a scanner asks whether a ticket admits. It does so once.
 
-use super::{body, event_id, json};
+use super::{Change, json};
 use crate::checkout::Admission;
 use crate::error;
-use crate::http::Front;
-use crate::http::call::{Call, bad_field};
-use crate::http::refusal::Refusal;
+use crate::http::call::bad_field;
+use crate::http::reply::Answer;
 use crate::store::ticket::DoorView;
-use axum::body::Body;
-use axum::extract::{Path, State};
-use http::Response;
 use serde::Deserialize;
 use serde_json::{Value, json as value};
 
@@ -18,7 +14,7 @@ const MAX_CHARS: usize = 512;
 
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
-struct Scan {
+pub(super) struct Scan {
     /// What the reader read: the text of the QR code, or the code typed in.
     ticket: String,
     /// Which door.
@@ -39,13 +35,8 @@ fn shown(view: &DoorView) -> Value {
     })
 }
 
-pub(super) async fn check_in(
-    State(front): State<Front>,
-    Path(event): Path<String>,
-    call: Call,
-) -> Result<Response<Body>, Refusal> {
-    let event = event_id(&event)?;
-    let Scan { ticket, door, scan } = body(call)?;
+pub(super) async fn check_in(Change { front, event, body, .. }: Change<Scan>) -> Answer {
+    let Scan { ticket, door, scan } = body;
     for (name, text) in [("ticket", &ticket), ("door", &door), ("scan", &scan)] {
         if text.is_empty() || text.chars().count() > MAX_CHARS {
             return Err(bad_field(&format!("/{name}"), "expected 1 to 512 characters").into());

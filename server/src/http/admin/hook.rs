@@ -5,6 +5,7 @@ use crate::error;
 use crate::http::Front;
 use crate::http::call::{Call, Query, bad_field};
 use crate::http::refusal::Refusal;
+use crate::http::reply::Answer;
 use crate::notice::{HookError, NewHook};
 use crate::store::event_log::LogCursor;
 use axum::body::Body;
@@ -49,7 +50,7 @@ fn cursor(text: Option<&str>) -> Result<LogCursor, Refusal> {
     }
 }
 
-pub(super) async fn add(State(front): State<Front>, call: Call) -> Result<Response<Body>, Refusal> {
+pub(super) async fn add(State(front): State<Front>, call: Call) -> Answer {
     let Add { url } = body(call)?;
     match front.app.notices.add_hook(&url).await {
         Ok(new) => Ok(shown(&new)),
@@ -58,7 +59,7 @@ pub(super) async fn add(State(front): State<Front>, call: Call) -> Result<Respon
     }
 }
 
-pub(super) async fn list(State(front): State<Front>) -> Result<Response<Body>, Refusal> {
+pub(super) async fn list(State(front): State<Front>) -> Answer {
     let hooks = front.app.notices.hooks().await.map_err(|error| error::store(&error))?;
     let items: Vec<Value> = hooks
         .into_iter()
@@ -75,21 +76,17 @@ pub(super) async fn list(State(front): State<Front>) -> Result<Response<Body>, R
     Ok(json(&value!({"items": items})))
 }
 
-pub(super) async fn remove(State(front): State<Front>, Path(id): Path<String>) -> Result<Response<Body>, Refusal> {
+pub(super) async fn remove(State(front): State<Front>, Path(id): Path<String>) -> Answer {
     let removed = front.app.notices.remove_hook(hook_id(&id)?).await.map_err(|error| error::store(&error))?;
     if removed { Ok(json(&value!({}))) } else { Err(no_hook()) }
 }
 
-pub(super) async fn rotate(State(front): State<Front>, Path(id): Path<String>) -> Result<Response<Body>, Refusal> {
+pub(super) async fn rotate(State(front): State<Front>, Path(id): Path<String>) -> Answer {
     let rotated = front.app.notices.rotate_hook(hook_id(&id)?).await.map_err(|error| error::store(&error))?;
     rotated.map(|new| shown(&new)).ok_or_else(no_hook)
 }
 
-pub(super) async fn replay(
-    State(front): State<Front>,
-    Path(id): Path<String>,
-    call: Call,
-) -> Result<Response<Body>, Refusal> {
+pub(super) async fn replay(State(front): State<Front>, Path(id): Path<String>, call: Call) -> Answer {
     let id = hook_id(&id)?;
     let Replay { after } = body(call)?;
     let after = cursor(after.as_deref())?;
@@ -97,7 +94,7 @@ pub(super) async fn replay(
     Ok(json(&value!({"queued": n})))
 }
 
-pub(super) async fn log(State(front): State<Front>, query: Query) -> Result<Response<Body>, Refusal> {
+pub(super) async fn log(State(front): State<Front>, query: Query) -> Answer {
     let after = cursor(query.text("cursor"))?;
     let rows = front.app.notices.log(after, query.limit()?).await.map_err(|error| error::store(&error))?;
     let next = rows.last().map_or(after, |row| row.cursor);

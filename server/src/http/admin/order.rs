@@ -4,13 +4,12 @@ use super::{By, json};
 use crate::checkout::{OrderRequest, RefundWhat};
 use crate::error;
 use crate::http::Front;
-use crate::http::call::{self, Call, Query, bad_field};
+use crate::http::call::{Call, Id, Query, bad_field};
 use crate::http::refusal::Refusal;
+use crate::http::reply::{Answer, cut};
 use crate::organiser::Operator;
 use crate::store::refund::{RefundLine, RefundRow};
-use axum::body::Body;
-use axum::extract::{Path, State};
-use http::Response;
+use axum::extract::State;
 use seatwire_proto::code::ErrorCode;
 use seatwire_proto::id::{IdentityId, OrderId};
 use serde::Deserialize;
@@ -55,14 +54,12 @@ fn shown(refund: &RefundRow) -> Value {
 }
 
 /// Money that is not settled, the oldest order first; those with a `concern` wait for a person.
-pub(super) async fn list_open(State(front): State<Front>, query: Query) -> Result<Response<Body>, Refusal> {
+pub(super) async fn list_open(State(front): State<Front>, query: Query) -> Answer {
     let limit = query.limit()?;
     let after: Option<OrderId> = query.parse("cursor", "expected the next_cursor of an earlier answer")?;
     let found = front.app.checkout.open_payments(after, limit + 1).await;
     let mut items = found.map_err(|error| error::checkout(&error))?;
-    let has_more = items.len() > limit as usize;
-    items.truncate(limit as usize);
-    let next_cursor = items.last().filter(|_| has_more).map(|open| open.id);
+    let next_cursor = cut(&mut items, limit).map(|open| open.id);
     let items: Vec<Value> = items
         .iter()
         .map(|open| {
@@ -91,8 +88,7 @@ pub(super) async fn list_open(State(front): State<Front>, query: Query) -> Resul
 }
 
 /// One order, its refunds, and where it stands in truth.
-pub(super) async fn read(State(front): State<Front>, Path(order): Path<String>) -> Result<Response<Body>, Refusal> {
-    let id: OrderId = call::id(&order, ErrorCode::OrderNotFound)?;
+pub(super) async fn read(State(front): State<Front>, Id(id): Id<OrderId>) -> Answer {
     let file = front.app.checkout.file(id).await.map_err(|error| error::checkout(&error))?;
     let file = file.ok_or(ErrorCode::OrderNotFound)?;
     let refunds: Vec<Value> = file.refunds.iter().map(shown).collect();
@@ -101,13 +97,7 @@ pub(super) async fn read(State(front): State<Front>, Path(order): Path<String>) 
 }
 
 /// Gives money back, once for the key.
-pub(super) async fn refund(
-    State(front): State<Front>,
-    Path(order): Path<String>,
-    By(operator): By,
-    call: Call,
-) -> Result<Response<Body>, Refusal> {
-    let id: OrderId = call::id(&order, ErrorCode::OrderNotFound)?;
+pub(super) async fn refund(State(front): State<Front>, By(operator): By, Id(id): Id<OrderId>, call: Call) -> Answer {
     let key = call.key()?;
     let fields = Value::Object(call.fields);
     let mut fingerprint = Sha256::new();
@@ -149,8 +139,7 @@ fn identity_of(operator: &Operator) -> Result<IdentityId, Refusal> {
 }
 
 /// Asks the provider about an order at once.
-pub(super) async fn look(State(front): State<Front>, Path(order): Path<String>) -> Result<Response<Body>, Refusal> {
-    let id: OrderId = call::id(&order, ErrorCode::OrderNotFound)?;
+pub(super) async fn look(State(front): State<Front>, Id(id): Id<OrderId>) -> Answer {
     let is_due = front.app.checkout.look_now(id).await.map_err(|error| error::checkout(&error))?;
     Ok(json(&value!({"asked": is_due})))
 }

@@ -1,21 +1,16 @@
 //! Seats taken out of the sale, put back and appended.
 
-use super::{By, body, event_id, json};
-use crate::http::Front;
-use crate::http::call::Call;
-use crate::http::refusal::Refusal;
+use super::{Change, json};
+use crate::http::reply::Answer;
 use crate::organiser::Blocked;
 use crate::organiser::append::NewSection;
-use axum::body::Body;
-use axum::extract::{Path, State};
-use http::Response;
 use seatwire_proto::seat::{SeatIndex, SeatState};
 use serde::Deserialize;
 use serde_json::{Value, json as value};
 
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
-struct Seats {
+pub(super) struct Seats {
     seats: Vec<SeatIndex>,
 }
 
@@ -38,38 +33,17 @@ fn shown(blocked: &Blocked) -> Value {
 
 /// Blocks what is available; answers which seats are blocked now, and which were left alone because they are held, sold
 /// or kept for an allocation.
-pub(super) async fn block(
-    State(front): State<Front>,
-    Path(event): Path<String>,
-    By(operator): By,
-    call: Call,
-) -> Result<Response<Body>, Refusal> {
-    let event = event_id(&event)?;
-    let Seats { seats } = body(call)?;
-    Ok(json(&shown(&front.app.organiser.block(operator, event, seats).await?)))
+pub(super) async fn block(Change { front, by, event, body }: Change<Seats>) -> Answer {
+    Ok(json(&shown(&front.app.organiser.block(by, event, body.seats).await?)))
 }
 
-pub(super) async fn unblock(
-    State(front): State<Front>,
-    Path(event): Path<String>,
-    By(operator): By,
-    call: Call,
-) -> Result<Response<Body>, Refusal> {
-    let event = event_id(&event)?;
-    let Seats { seats } = body(call)?;
-    Ok(json(&shown(&front.app.organiser.unblock(operator, event, seats).await?)))
+pub(super) async fn unblock(Change { front, by, event, body }: Change<Seats>) -> Answer {
+    Ok(json(&shown(&front.app.organiser.unblock(by, event, body.seats).await?)))
 }
 
 /// Appends a section; its seats get the next indices.
-pub(super) async fn append(
-    State(front): State<Front>,
-    Path(event): Path<String>,
-    By(operator): By,
-    call: Call,
-) -> Result<Response<Body>, Refusal> {
-    let event = event_id(&event)?;
-    let section: NewSection = body(call)?;
-    let facts = front.app.organiser.append_section(operator, event, section).await?;
+pub(super) async fn append(Change { front, by, event, body }: Change<NewSection>) -> Answer {
+    let facts = front.app.organiser.append_section(by, event, body).await?;
     let first_seat = facts.sections.last().map(|section| section.first);
     Ok(json(&value!({"layout": facts.layout, "seat_count": facts.seat_count(), "first_seat": first_seat})))
 }
