@@ -126,6 +126,7 @@ async fn limits_and_times_change_for_new_holds() {
     .await;
     for (change, wanted) in [
         (json!({}), ""),
+        (json!({"rules": {}}), ""),
         (json!({"name": ""}), "/name"),
         (json!({"rules": {"seats_per_identity": 0}}), "/rules/seats_per_identity"),
         (json!({"rules": {"hold_ttl_ms": 1}}), "/rules/hold_ttl_ms"),
