@@ -62,11 +62,13 @@ async fn sweep(inner: &Arc<Inner>, event: &Arc<EventFacts>) -> Result<Swept, Inv
         Ok(answer::holds(bytes)?.into_iter().filter_map(|(_, hold)| hold).collect())
     };
     let life = inner.lives.of(event);
-    let since_last_ms = life.swept.lock().replace(Instant::now()).map(|last| last.elapsed().as_millis() as i64);
+    *life.swept.lock() = Some(Instant::now());
+    let since_last_ms = life.swept_well.lock().map(|last| last.elapsed().as_millis() as i64);
     let mut flags = 0;
     for _ in 0..MAX_CALLS_PER_SWEEP {
         let head = Head { flags, ..head.clone() };
         let (_, reply) = call(inner, Verb::Expire, &head, &MAX_ENDED_PER_CALL.to_le_bytes()).await?;
+        *life.swept_well.lock() = Some(Instant::now());
         swept.open_holds = reply.int(1) as u32;
         swept.expired.extend(some(reply.bytes(2))?);
         swept.expiring.extend(some(reply.bytes(3))?);

@@ -15,8 +15,10 @@ pub(super) struct EventLife {
     now: Mutex<Known>,
     /// Whether holds may be open, so that the sweeper looks often.
     pub(super) may_have_holds: AtomicBool,
-    /// When this node swept it last.
+    /// When this node tried to sweep it last.
     pub(super) swept: Mutex<Option<Instant>>,
+    /// When a sweep of this node was answered last: a Redis that slept meanwhile has no wrong clock.
+    pub(super) swept_well: Mutex<Option<Instant>>,
     /// What was last brought to Redis of allocations: revision and epoch.
     pub(super) kept: AtomicU64,
     /// One opening at a time on this node.
@@ -124,6 +126,7 @@ impl Lives {
             now: Mutex::default(),
             may_have_holds: AtomicBool::new(true),
             swept: Mutex::default(),
+            swept_well: Mutex::default(),
             kept: AtomicU64::new(0),
             opening: tokio::sync::Mutex::new(()),
             facts: RwLock::new(Arc::clone(event)),
