@@ -41,8 +41,9 @@ const SETTINGS: &[(&str, &str)] = &[
     ("log_min_messages", "warning"),
     ("log_line_prefix", "%m [%p] "),
 ];
-/// For tests: a power cut may lose the database.
-const NOT_DURABLE: &[(&str, &str)] = &[("fsync", "off"), ("synchronous_commit", "off"), ("full_page_writes", "off")];
+/// For tests: a power cut may lose the database, and many nodes of many tests share it.
+const NOT_DURABLE: &[(&str, &str)] =
+    &[("fsync", "off"), ("synchronous_commit", "off"), ("full_page_writes", "off"), ("max_connections", "400")];
 
 /// Makes the database folder when there is none. Made beside and renamed, so a killed initdb leaves nothing half.
 pub(super) async fn create(home: &Home, programs: &PostgresPrograms, durable: bool) -> Result<(), EmbeddedError> {

@@ -203,11 +203,15 @@ async fn events_on_every_master_are_sold_and_seen_at_every_node() {
 async fn a_hold_of_a_cluster_ends_by_itself_and_its_owner_is_told_wherever_he_is() {
     let fair = Fair::open(&Draft { hold_ttl_ms: 2_000, ..Draft::default() }).await;
     let nodes = [fair.node().await, fair.node().await];
+    let mut begun = Vec::new();
     for event in &fair.events {
-        let mut viewer = Viewer::of(&nodes[1], event).await;
+        let viewer = Viewer::of(&nodes[1], event).await;
         let (mut ada, guest) = buyer(&nodes[0]).await;
-        let mut elsewhere = Client::hello(&nodes[1].url, Some(&guest.token)).await;
+        let elsewhere = Client::hello(&nodes[1].url, Some(&guest.token)).await;
         let held = hold(&mut ada, event, &[7]).await;
+        begun.push((event, viewer, elsewhere, held));
+    }
+    for (event, mut viewer, mut elsewhere, held) in begun {
         viewer.until(7, 1).await;
         viewer.until(7, 0).await;
         assert_eq!(elsewhere.push("hold.expired").await["hold"]["id"], held["id"]);
@@ -243,7 +247,7 @@ async fn the_death_of_a_master_closes_its_events_alone_and_its_replica_goes_on_w
 
     fair.cluster.kill(0);
     let lost = fair.events[0].clone();
-    let reopened = tokio::spawn({
+    let mut reopened = tokio::spawn({
         let (mut carol, _) = buyer(&nodes[1]).await;
         async move { (hold_again_and_again(&mut carol, &lost, 30).await, carol) }
     });
@@ -251,7 +255,7 @@ async fn the_death_of_a_master_closes_its_events_alone_and_its_replica_goes_on_w
     let (mut dave, _) = buyer(&nodes[0]).await;
     let (mut erin, _) = buyer(&nodes[1]).await;
     let mut seat = 40;
-    while !reopened.is_finished() {
+    let (closed, mut carol) = loop {
         for buyer in [&mut dave, &mut erin] {
             for event in &fair.events[1..] {
                 let began = Instant::now();
@@ -260,10 +264,12 @@ async fn the_death_of_a_master_closes_its_events_alone_and_its_replica_goes_on_w
             }
             seat += 1;
         }
-        tokio::time::sleep(Duration::from_millis(400)).await;
+        // A pause, or its end: the budget of commands is for a few a second.
+        if let Ok(reopened) = tokio::time::timeout(Duration::from_millis(400), &mut reopened).await {
+            break reopened.expect("runs");
+        }
         assert!(seat < 158, "the event stays closed");
-    }
-    let (closed, mut carol) = reopened.await.expect("runs");
+    };
     eprintln!("closed for {closed:?}, most of it until the members are sure and have voted");
     fair.cluster.promoted(0).await;
 

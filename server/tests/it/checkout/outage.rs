@@ -104,8 +104,13 @@ async fn a_charge_that_cannot_be_written_down_at_once_is_not_lost() {
             (ledger["intents"].as_array().map(Vec::len) == Some(1)).then_some(())
         })
         .await;
-        // The attempt's row is written within this time; the provider still works.
-        tokio::time::sleep(std::time::Duration::from_millis(150)).await;
+        // The order knows its intent before the provider is asked to charge it, and that takes the provider a while.
+        eventually("the order to wait for the charge", || async {
+            let confirming = "select count(*) from orders where state = 'confirming'";
+            let n: i64 = sqlx::query_scalar(confirming).fetch_one(till.stage.store.pool()).await.expect("counts");
+            (n == 1).then_some(())
+        })
+        .await;
         line.cut();
     };
     let (reply, ()) = tokio::join!(checkout, cut);

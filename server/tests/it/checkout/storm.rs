@@ -17,6 +17,8 @@ use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
 
 const BUYERS: usize = 24;
+/// Calls of buyers between the deaths of two nodes: a few seconds.
+const CALLS_BETWEEN_DEATHS: usize = 200;
 const METHODS: [&str; 16] = [
     "pm_card_visa",
     "pm_card_visa",
@@ -271,7 +273,9 @@ async fn after_a_storm_of_all_faults_money_and_seats_agree() {
     let began = Instant::now();
     let mut turn = 0;
     while began.elapsed() < Duration::from_secs(storm_s) {
-        tokio::time::sleep(Duration::from_millis(2_500)).await;
+        // Buyers are in the middle of everything when it happens.
+        let goal = storm.told.lock().commands_n + CALLS_BETWEEN_DEATHS;
+        eventually("the storm to blow", || async { (storm.told.lock().commands_n >= goal).then_some(()) }).await;
         // One node dies, the other serves; the next one begins on the same stores.
         let at = turn % 2;
         let dead = nodes.remove(at);

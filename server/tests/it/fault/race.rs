@@ -3,9 +3,9 @@
 
 use super::audit;
 use crate::checkout::books;
-use crate::support::eventually;
 use crate::support::node::Node;
 use crate::support::stage::{Draft, Stage};
+use crate::support::{PATIENCE, eventually};
 use parking_lot::Mutex;
 use seatwire::clock::Clock;
 use seatwire::paysim::PaysimConfig;
@@ -23,7 +23,7 @@ const SEATS: u64 = 20 * ROWS as u64;
 /// Seats and places an identity may have.
 const LIMIT: u64 = 4;
 /// Long enough to outlive a fault, short enough to wait for: every hold ends.
-const HOLD_TTL_MS: u64 = 8_000;
+const HOLD_TTL_MS: u64 = 5_000;
 /// Nothing was done, or it is not known: the same key asks again.
 const AGAIN: [&str; 6] = ["timeout_unknown", "key_in_use", "unavailable", "overloaded", "draining", "internal"];
 
@@ -37,7 +37,7 @@ enum Told {
         until_ms: u64,
         at_ms: u64,
     },
-    /// Given back, or maybe: the answer never came.
+    /// Given back.
     Released,
     Paid,
 }
@@ -54,7 +54,8 @@ struct History {
 pub(super) struct Race {
     pub(super) stage: tokio::sync::Mutex<Stage>,
     pub(super) event: String,
-    pub(super) urls: Vec<String>,
+    /// Where buyers go, each call anywhere.
+    pub(super) urls: Mutex<Vec<String>>,
     payment_url: String,
     http: reqwest::Client,
     history: Mutex<History>,
@@ -62,7 +63,7 @@ pub(super) struct Race {
     next_key: AtomicU32,
     /// Holds that were granted.
     pub(super) granted_n: AtomicU32,
-    _nodes: Vec<Node>,
+    pub(super) nodes: Mutex<Vec<Node>>,
 }
 
 /// The event they race for.
@@ -88,10 +89,11 @@ impl Race {
         let payment_url = sim.expect("starts").url();
         let mut settings = vec![("SEATWIRE_PAYMENT_URL", payment_url.as_str()), ("SEATWIRE_RECONCILE_MS", "200")];
         settings.extend(redis_url.map(|url| ("REDIS_URL", url)));
-        let nodes = vec![stage.node_with(&settings).await, stage.node_with(&settings).await];
+        let (first, second) = tokio::join!(stage.node_with(&settings), stage.node_with(&settings));
+        let nodes = vec![first, second];
         Arc::new(Self {
             event,
-            urls: nodes.iter().map(|node| node.url.clone()).collect(),
+            urls: Mutex::new(nodes.iter().map(|node| node.url.clone()).collect()),
             payment_url,
             http: reqwest::Client::builder().timeout(Duration::from_secs(10)).build().expect("a client"),
             history: Mutex::default(),
@@ -99,7 +101,7 @@ impl Race {
             next_key: AtomicU32::new(0),
             granted_n: AtomicU32::new(0),
             stage: tokio::sync::Mutex::new(stage),
-            _nodes: nodes,
+            nodes: Mutex::new(nodes),
         })
     }
 
@@ -109,25 +111,28 @@ impl Race {
 
     /// One call; `None` when nobody answered.
     pub(super) async fn try_post(&self, path: &str, token: &str, key: &str, body: &Value) -> Option<Value> {
-        let url = &self.urls[rand::random_range(0..self.urls.len())];
+        let url = {
+            let urls = self.urls.lock();
+            urls[rand::random_range(0..urls.len())].clone()
+        };
         let call = self.http.post(format!("{url}{path}")).bearer_auth(token).header("Idempotency-Key", key);
         call.json(body).send().await.ok()?.json().await.ok()
     }
 
-    /// The same command by the same key until somebody answers it; null when the race ended before.
+    /// The same command by the same key until somebody answers it. Whoever gives up instead leaves it to be found, and a
+    /// checkout that nobody comes back to is found after minutes.
     pub(super) async fn post(&self, path: &str, token: &str, key: &str, body: &Value) -> Value {
-        loop {
-            if let Some(answer) = self.try_post(path, token, key, body).await {
-                let code = answer["error"]["code"].as_str().unwrap_or_default();
-                if !AGAIN.contains(&code) {
-                    return answer;
-                }
+        eventually("an answer", || async {
+            let answer = self.try_post(path, token, key, body).await;
+            let is_final = |answer: &Value| !AGAIN.contains(&answer["error"]["code"].as_str().unwrap_or_default());
+            if answer.as_ref().is_some_and(is_final) {
+                return answer;
             }
-            if self.is_over.load(Ordering::Relaxed) {
-                return Value::Null;
-            }
-            tokio::time::sleep(Duration::from_millis(30)).await;
-        }
+            // Together with the pause of every look: a few times a second.
+            tokio::time::sleep(Duration::from_millis(20)).await;
+            None
+        })
+        .await
     }
 
     /// A new identity's token.
@@ -188,12 +193,12 @@ impl Race {
         // Another command of the same identity, for more than it may have.
         let more = json!({"area": 0, "quantity": LIMIT});
         let refused = self.post(&path, &token, &self.key(), &more).await;
-        if !refused.is_null() && places(&refused["hold"]) > LIMIT {
+        if places(&refused["hold"]) > LIMIT {
             self.wrong(format!("I7: {refused}"));
         }
         // The same key again, wherever: the same first answer, unless a new life lost it.
         let again = self.post(&path, &token, &key, &wish).await;
-        if again.is_object() && position(&again).0 == at.0 && again["hold"] != *hold {
+        if position(&again).0 == at.0 && again["hold"] != *hold {
             self.wrong(format!("I12: {hold} and then {again}"));
         }
         // Somebody else can do nothing to it.
@@ -206,9 +211,7 @@ impl Race {
             0 => {
                 let key = self.key();
                 let answer = self.post(&release, &token, &key, &json!({})).await;
-                // No answer: it may have been done at any time from now on, and never again.
-                let at = if answer.is_null() { at } else { position(&answer) };
-                self.note(at, &token, &seats, &Told::Released);
+                self.note(position(&answer), &token, &seats, &Told::Released);
             }
             1 => {
                 let path = format!("/v1/holds/{id}/checkout");
@@ -226,8 +229,8 @@ impl Race {
         }
     }
 
-    /// Lets buyers race while `fault` does what it does, then a little longer; waits for calm and judges.
-    pub(super) async fn run<F: Future<Output = ()>>(self: Arc<Self>, fault: F) {
+    /// Lets buyers race while `fault` does what it does, then a little longer; waits for calm and judges. What `fault` says.
+    pub(super) async fn run<F: Future>(self: Arc<Self>, fault: F) -> F::Output {
         let stranger = self.identity().await;
         let buyers: Vec<_> = (0..BUYERS)
             .map(|_| {
@@ -240,7 +243,7 @@ impl Race {
             })
             .collect();
         self.more_grants(100).await;
-        fault.await;
+        let said = fault.await;
         // The sale goes on after it.
         self.more_grants(100).await;
         self.is_over.store(true, Ordering::Relaxed);
@@ -248,6 +251,7 @@ impl Race {
             buyer.await.expect("a buyer ends well");
         }
         self.judge().await;
+        said
     }
 
     /// Waits until so many more holds were granted.
@@ -269,12 +273,20 @@ impl Race {
         // I18: whatever was not bought is free again, and everything agrees.
         let stage = self.stage.lock().await;
         let event: seatwire_proto::id::EventId = self.event.parse().expect("an id");
-        eventually("every hold to end", || async {
-            let count = "select count(*) from journal_records where event_id = $1 and has_hold";
-            let n: i64 = sqlx::query_scalar(count).bind(event.uuid()).fetch_one(stage.store.pool()).await.ok()?;
-            (n == 0).then_some(())
-        })
-        .await;
+        let began = std::time::Instant::now();
+        let held = "select count(*) from journal_records where event_id = $1 and has_hold";
+        while sqlx::query_scalar::<_, i64>(held).bind(event.uuid()).fetch_one(stage.store.pool()).await.expect("counts")
+            > 0
+        {
+            if began.elapsed() > PATIENCE {
+                let states = "select state || ' ' || count(*) from orders group by state order by state";
+                let states: Vec<String> =
+                    sqlx::query_scalar(states).fetch_all(stage.store.pool()).await.expect("reads");
+                let (_, said) = audit::audit(&stage, &self.event).await;
+                panic!("I18: not every hold ends; orders: {}\n{said}", states.join(", "));
+            }
+            tokio::time::sleep(Duration::from_millis(50)).await;
+        }
         let said = audit::clean(&stage, &self.event).await;
         assert!(said.contains(" 0 holds of "), "{said}");
         let ledger = self.http.get(format!("{}/_sim/ledger", self.payment_url)).send().await.expect("answers");

@@ -31,7 +31,8 @@ impl Node {
             .env("SEATWIRE_LISTEN", "127.0.0.1:0")
             .env("SEATWIRE_ADMIN_LISTEN", "127.0.0.1:0")
             .env("SEATWIRE_DATA", &data);
-        command.env("SEATWIRE_DRAIN_MS", "200").envs(settings);
+        // All tests share one Postgres.
+        command.env("SEATWIRE_DRAIN_MS", "200").env("SEATWIRE_DB_CONNECTIONS", "8").envs(settings);
         let mut guard = command.stdin(Stdio::piped()).stdout(Stdio::piped()).spawn().expect("the guard starts");
         let stdout = BufReader::new(guard.stdout.take().expect("piped"));
         let (listen, admin) = tokio::task::spawn_blocking(move || {

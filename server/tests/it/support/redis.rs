@@ -21,12 +21,32 @@ impl Redis {
 
     /// Starts one with further settings, e.g. `["--maxmemory", "3mb"]`.
     pub(crate) async fn start_with(extra: &[&str]) -> Self {
+        let mut redis = Self::prepare(extra);
+        redis.restart().await;
+        redis
+    }
+
+    /// Starts one that listens on a port of this machine as well; the port.
+    pub(crate) async fn start_on_port(extra: &[&str]) -> (Self, u16) {
+        loop {
+            // Free a moment ago; whoever was faster than the server has it, and then it is another one.
+            let free = std::net::TcpListener::bind("127.0.0.1:0").expect("a free port");
+            let port = free.local_addr().expect("bound").port();
+            drop(free);
+            let port_text = port.to_string();
+            let settings: Vec<&str> = ["--port", &port_text].into_iter().chain(extra.iter().copied()).collect();
+            let mut redis = Self::prepare(&settings);
+            if redis.begin().await {
+                return (redis, port);
+            }
+        }
+    }
+
+    fn prepare(extra: &[&str]) -> Self {
         let number = NEXT.fetch_add(1, Ordering::Relaxed);
         let folder = PathBuf::from(format!("/tmp/seatwire-it-{}-redis{number}", std::process::id()));
         std::fs::create_dir_all(&folder).expect("a folder for redis");
-        let mut redis = Self { folder, guard: None, extra: extra.iter().map(|&text| text.to_owned()).collect() };
-        redis.restart().await;
-        redis
+        Self { folder, guard: None, extra: extra.iter().map(|&text| text.to_owned()).collect() }
     }
 
     /// Where its files and its socket are.
@@ -50,20 +70,29 @@ impl Redis {
     /// Starts again, empty unless persistence was asked for, on the same socket.
     pub(crate) async fn restart(&mut self) {
         self.kill();
+        assert!(self.begin().await, "redis-server ends at once (apt-get install redis-server when it is missing)");
+    }
+
+    /// Starts and waits until it listens; `false` when it ended instead.
+    async fn begin(&mut self) -> bool {
         // Under a guard, so that the server ends with this process, however it ends.
         let mut command = Command::new(super::program());
         command.args(["guard", "--", "redis", "-", "redis-server", "--port", "0", "--save", "", "--appendonly", "no"]);
         command.arg("--unixsocket").arg(self.socket()).arg("--pidfile").arg(self.pid_file());
         command.arg("--dir").arg(&self.folder).args(&self.extra);
         let child = command.stdin(Stdio::piped()).stdout(Stdio::null()).stderr(Stdio::null()).spawn();
-        self.guard = Some(child.expect("the guard starts"));
-        let socket = self.socket();
-        super::eventually("redis to listen (apt-get install redis-server when it is missing)", || async {
+        let mut guard = child.expect("the guard starts");
+        let (socket, pid_file) = (self.socket(), self.pid_file());
+        let is_up = super::eventually("redis to listen", || {
+            let has_ended = guard.try_wait().expect("our child").is_some();
             // It listens a moment before it has written its pid.
-            let is_known = std::fs::read_to_string(self.pid_file()).is_ok_and(|pid| !pid.trim().is_empty());
-            std::os::unix::net::UnixStream::connect(&socket).ok().filter(|_| is_known)
+            let is_known = std::fs::read_to_string(&pid_file).is_ok_and(|pid| !pid.trim().is_empty());
+            let is_up = is_known && std::os::unix::net::UnixStream::connect(&socket).is_ok();
+            async move { if has_ended { Some(false) } else { is_up.then_some(true) } }
         })
         .await;
+        self.guard = is_up.then_some(guard);
+        is_up
     }
 
     /// SIGKILL.
@@ -79,15 +108,24 @@ impl Redis {
 
     /// Sends a signal by its short name, e.g. `STOP` and `CONT`.
     pub(crate) fn signal(&self, signal: &str) {
-        let pid = std::fs::read_to_string(self.pid_file()).expect("redis wrote its pid");
-        let sent = Command::new("kill").args(["-s", signal, pid.trim()]).status().expect("kill is there");
-        assert!(sent.success(), "redis runs");
+        assert!(self.try_signal(signal), "redis runs");
+    }
+
+    fn try_signal(&self, signal: &str) -> bool {
+        let Ok(pid) = std::fs::read_to_string(self.pid_file()) else { return false };
+        Command::new("kill").args(["-s", signal, pid.trim()]).status().is_ok_and(|sent| sent.success())
     }
 }
 
 impl Drop for Redis {
     fn drop(&mut self) {
-        self.kill();
+        // A stopped one hears only this; and a second panic on the way out of a failed test would end all tests.
+        self.try_signal("KILL");
+        if let Some(mut guard) = self.guard.take() {
+            // The guard ends its program when its standard input closes.
+            drop(guard.stdin.take());
+            let _ = guard.wait();
+        }
         let _ = std::fs::remove_dir_all(&self.folder);
     }
 }

@@ -217,16 +217,20 @@ pub(crate) struct Stage {
 impl Stage {
     /// Both stores, empty.
     pub(crate) async fn new() -> Self {
+        Self::on(Redis::start().await).await
+    }
+
+    /// A database, empty, beside this Redis.
+    pub(crate) async fn on(redis: Redis) -> Self {
         let database_url = super::postgres::fresh_database().await;
         let config = Config::from_pairs([("SEATWIRE_DB_CONNECTIONS", "4")]).expect("fits");
         let store = Store::connect(&database_url, &config.store).await.expect("the database answers");
-        Self { database_url, redis: Redis::start().await, store }
+        Self { database_url, redis, store }
     }
 
     /// As [`Stage::with_event`], on a Redis with further settings.
     pub(crate) async fn with_redis(draft: &Draft, redis_settings: &[&str]) -> (Self, String) {
-        let mut stage = Self::new().await;
-        stage.redis = Redis::start_with(redis_settings).await;
+        let stage = Self::on(Redis::start_with(redis_settings).await).await;
         let event = enter_event(&stage.store, draft).await.to_string();
         (stage, event)
     }
