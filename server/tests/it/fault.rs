@@ -1,10 +1,14 @@
 //! Losing Redis in the middle of a sale: what was promised to a buyer is still true afterwards.
 
 mod audit;
+mod dead_node;
 mod fence;
 mod journal;
+mod offer;
+mod pause;
 mod race;
 mod rebuild;
 mod redis;
+mod seen;
 mod told;
 mod writer;

@@ -41,3 +41,21 @@ async fn every_test_has_a_database_and_a_redis_of_its_own() {
     redis.kill();
     redis.restart().await;
 }
+
+#[test]
+fn every_test_named_in_the_readme_is_there() {
+    let readme = include_str!("../README.md");
+    let program = std::env::current_exe().expect("this program");
+    let listed = std::process::Command::new(program).arg("--list").output().expect("lists itself");
+    let listed = String::from_utf8(listed.stdout).expect("text");
+    let tests: std::collections::HashSet<&str> =
+        listed.lines().filter_map(|line| line.strip_suffix(": test")).collect();
+    let is_test =
+        |name: &&str| name.contains("::") && name.chars().all(|c| c == ':' || c == '_' || c.is_alphanumeric());
+    let named: Vec<&str> = readme.split('`').skip(1).step_by(2).filter(is_test).collect();
+    assert!(named.len() > 50, "only {} names were found", named.len());
+    let is_there =
+        |name: &&str| tests.contains(name) || tests.iter().any(|test| test.starts_with(&format!("{name}::")));
+    let missing: Vec<&str> = named.into_iter().filter(|name| !is_there(name)).collect();
+    assert_eq!(missing, Vec::<&str>::new());
+}
