@@ -7,6 +7,7 @@ cargo bench --package seatwire-proto --bench size
 cargo bench --package seatwire --bench hold
 cargo bench --package seatwire --bench best
 cargo bench --package seatwire --bench expire
+cargo bench --package seatwire --bench rebuild
 cargo bench --package seatwire --bench viewers
 cargo bench --package seatwire --bench checkout
 

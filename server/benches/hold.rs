@@ -2,12 +2,14 @@
 //! second. Prints each number beside its bar; nothing here fails on a slow machine but the ratios speak.
 //! `cargo bench -p seatwire --bench hold` (in a debug build only the numbers of Redis mean something).
 
+mod ground;
+
 use fred::interfaces::{ClientLike, LuaInterface};
 use fred::types::config::Config as RedisConfig;
 use fred::types::{Builder, ClusterHash, CustomCommand, Value};
+use ground::Ground;
 use seatwire::catalogue::{AreaFacts, EventFacts, SectionFacts};
 use seatwire::config::Config;
-use seatwire::embedded::{Embedded, EmbeddedConfig};
 use seatwire::inventory::{Caller, HoldOutcome, Inventory};
 use seatwire::metrics::Metrics;
 use seatwire::store::Store;
@@ -63,16 +65,6 @@ fn event(number: u32, seat_count: u32) -> EventFacts {
     }
 }
 
-/// Seconds of CPU Redis has used, and bytes of memory.
-async fn redis_use(admin: &fred::clients::Client) -> (f64, f64) {
-    let info: String = admin.info(None).await.expect("INFO");
-    let field = |name: &str| -> f64 {
-        let line = info.lines().find_map(|line| line.strip_prefix(name)?.strip_prefix(':'));
-        line.and_then(|value| value.trim().parse().ok()).expect("a number in INFO")
-    };
-    (field("used_cpu_user") + field("used_cpu_sys"), field("used_memory"))
-}
-
 /// Seconds of CPU this process has used.
 fn own_cpu() -> f64 {
     let usage = std::fs::read_to_string("/proc/self/stat").expect("Linux");
@@ -94,12 +86,12 @@ struct Run {
     redis_bytes: f64,
 }
 
-async fn measure<F, W>(admin: &fred::clients::Client, times: u32, work: F) -> Run
+async fn measure<F, W>(ground: &Ground, times: u32, work: F) -> Run
 where
     F: Fn(u32) -> W + Clone + Send + 'static,
     W: Future<Output = ()> + Send,
 {
-    let (cpu, memory) = redis_use(admin).await;
+    let (cpu, memory) = (ground.redis_cpu().await, ground.info("used_memory").await);
     let (own, began) = (own_cpu(), Instant::now());
     let next = Arc::new(AtomicU32::new(0));
     let mut buyers = tokio::task::JoinSet::new();
@@ -117,7 +109,7 @@ where
     }
     buyers.join_all().await;
     let seconds = began.elapsed().as_secs_f64();
-    let (cpu_after, memory_after) = redis_use(admin).await;
+    let (cpu_after, memory_after) = (ground.redis_cpu().await, ground.info("used_memory").await);
     Run {
         seconds,
         redis_us: (cpu_after - cpu) * 1e6 / f64::from(times),
@@ -128,12 +120,12 @@ where
 
 /// As [`measure`], but begun at fixed times, [`PACE_PER_S`] a second: what a call costs Redis when nothing piles up. The
 /// thread that keeps the time costs this process something, too.
-async fn measure_paced<F, W>(admin: &fred::clients::Client, times: u32, work: F) -> Run
+async fn measure_paced<F, W>(ground: &Ground, times: u32, work: F) -> Run
 where
     F: Fn(u32) -> W + Clone + Send + 'static,
     W: Future<Output = ()> + Send + 'static,
 {
-    let (cpu, memory) = redis_use(admin).await;
+    let (cpu, memory) = (ground.redis_cpu().await, ground.info("used_memory").await);
     let (own, began) = (own_cpu(), Instant::now());
     let (runtime, (done, all_done)) = (tokio::runtime::Handle::current(), tokio::sync::oneshot::channel());
     let pacer = std::thread::spawn(move || {
@@ -161,7 +153,7 @@ where
     all_done.await.expect("every call ends");
     pacer.join().expect("the pacer ends");
     let seconds = began.elapsed().as_secs_f64();
-    let (cpu_after, memory_after) = redis_use(admin).await;
+    let (cpu_after, memory_after) = (ground.redis_cpu().await, ground.info("used_memory").await);
     Run {
         seconds,
         redis_us: (cpu_after - cpu) * 1e6 / f64::from(times),
@@ -185,26 +177,18 @@ fn report(name: &str, times: u32, run: &Run, noop_us: f64) {
 
 #[tokio::main(flavor = "multi_thread", worker_threads = 2)]
 async fn main() {
-    let data = std::env::temp_dir().join(format!("seatwire-bench-{}", std::process::id()));
-    let config = EmbeddedConfig {
-        guard_program: Some(env!("CARGO_BIN_EXE_seatwire").into()),
-        durable: false,
-        ..EmbeddedConfig::new(&data)
-    };
-    let embedded = Embedded::start(config).await.expect("Postgres and Redis start");
+    let ground = Ground::prepare().await;
     let settings =
         Config::from_pairs([("SEATWIRE_REDIS_TIMEOUT_MS", "5000"), ("SEATWIRE_DB_ACQUIRE_MS", "10000")]).expect("fits");
-    let store = Store::connect(&embedded.database_url(), &settings.store).await.expect("Postgres answers");
-    let inventory = Inventory::connect(&settings.inventory, &embedded.redis_url(), store, Arc::new(Metrics::new()))
-        .await
-        .expect("Redis answers");
-    let redis_config = RedisConfig::from_url(&embedded.redis_url()).expect("a URL");
-    let admin = Builder::from_config(redis_config.clone()).build().expect("a client");
-    admin.init().await.expect("Redis answers");
-
+    let store = Store::connect(&ground.embedded.database_url(), &settings.store).await.expect("Postgres answers");
+    let inventory =
+        Inventory::connect(&settings.inventory, &ground.embedded.redis_url(), store, Arc::new(Metrics::new()))
+            .await
+            .expect("Redis answers");
+    let redis_config = RedisConfig::from_url(&ground.embedded.redis_url()).expect("a URL");
     let pool = Builder::from_config(redis_config).build_pool(settings.inventory.connections).expect("a pool");
     pool.init().await.expect("Redis answers");
-    let sha: String = admin.script_load("return 0").await.expect("loads");
+    let sha: String = pool.next().script_load("return 0").await.expect("loads");
     let noop = move |_| {
         let (pool, sha) = (pool.clone(), sha.clone());
         async move {
@@ -213,13 +197,13 @@ async fn main() {
             let _: Value = pool.next().custom(command, args).await.expect("runs");
         }
     };
-    let paced_noop = measure_paced(&admin, HOLDS, noop.clone()).await;
+    let paced_noop = measure_paced(&ground, HOLDS, noop.clone()).await;
     report("no-op EVALSHA, paced", HOLDS, &paced_noop, paced_noop.redis_us);
     let paced_event = Arc::new(event(2, 2 * HOLDS));
     inventory.read_map(&paced_event).await.expect("opens");
     let paced_holds = {
         let (inventory, event) = (inventory.clone(), Arc::clone(&paced_event));
-        measure_paced(&admin, HOLDS, move |n| {
+        measure_paced(&ground, HOLDS, move |n| {
             let (inventory, event) = (inventory.clone(), Arc::clone(&event));
             async move {
                 let identity = IdentityId::generate();
@@ -231,7 +215,7 @@ async fn main() {
         .await
     };
     report("hold of 2 seats, paced", HOLDS, &paced_holds, paced_noop.redis_us);
-    let noop = measure(&admin, HOLDS, noop).await;
+    let noop = measure(&ground, HOLDS, noop).await;
     report("no-op EVALSHA", HOLDS, &noop, noop.redis_us);
 
     let event = Arc::new(event(1, 2 * HOLDS));
@@ -248,7 +232,7 @@ async fn main() {
     };
     let holds = {
         let (inventory, caller) = (inventory.clone(), caller.clone());
-        measure(&admin, HOLDS, move |n| {
+        measure(&ground, HOLDS, move |n| {
             let (inventory, caller) = (inventory.clone(), caller(n, "hold"));
             async move {
                 let answer = inventory.hold(caller, &pair(n)).await.expect("Redis answers");
@@ -260,7 +244,7 @@ async fn main() {
     report("hold of 2 seats", HOLDS, &holds, noop.redis_us);
     let conflicts = {
         let (inventory, event) = (inventory.clone(), Arc::clone(&event));
-        measure(&admin, HOLDS / 5, move |n| {
+        measure(&ground, HOLDS / 5, move |n| {
             let (inventory, event) = (inventory.clone(), Arc::clone(&event));
             async move {
                 let identity = IdentityId::generate();
@@ -274,7 +258,7 @@ async fn main() {
     report("seat_taken", HOLDS / 5, &conflicts, noop.redis_us);
     let replays = {
         let (inventory, caller) = (inventory.clone(), caller.clone());
-        measure(&admin, HOLDS, move |n| {
+        measure(&ground, HOLDS, move |n| {
             let (inventory, caller) = (inventory.clone(), caller(n, "hold"));
             async move {
                 let answer = inventory.hold(caller, &pair(n)).await.expect("Redis answers");
@@ -295,6 +279,5 @@ async fn main() {
             holds.own_us / holds.redis_us,
         );
     }
-    embedded.stop().await;
-    let _ = std::fs::remove_dir_all(&data);
+    ground.clear().await;
 }
