@@ -136,12 +136,11 @@ async fn answer(store: &Store, command: Command) -> anyhow::Result<Vec<String>> 
                     .unwrap_or_default();
                 let state = serde_json::to_value(event.state).ok().and_then(|state| state.as_str().map(str::to_owned));
                 format!(
-                    "{}  {}  {}  {} of {} seats and places left  {}",
+                    "{}  {}  {}  {} left  {}",
                     event.id,
                     starts,
                     state.unwrap_or_default(),
                     event.available,
-                    event.seat_count,
                     event.name
                 )
             };

@@ -40,13 +40,31 @@ pub(super) async fn serve(method: Method, uri: Uri, headers: HeaderMap) -> Respo
         return file.respond(&headers);
     }
     let first = path.split('/').next().unwrap_or_default();
-    if path != INDEX && !PAGES.contains(&first) {
+    let is_page = path == INDEX || PAGES.contains(&first);
+    if !is_page && !wants_html(&headers) {
         return no_route(uri).await.into_response();
     }
     match file(INDEX) {
-        Some(index) => index.respond(&headers),
+        Some(index) if is_page => index.respond(&headers),
+        Some(index) => nothing_here(&index, &headers),
         None => not_built(),
     }
+}
+
+/// Whether a person with a browser asks.
+fn wants_html(headers: &HeaderMap) -> bool {
+    let accept = headers.get(header::ACCEPT).and_then(|value| value.to_str().ok()).unwrap_or_default();
+    accept.split(',').any(|part| part.trim().starts_with("text/html"))
+}
+
+/// The app at an address that is none of its pages: it says so to people, and the status to everyone else. Whole each
+/// time, since "not modified" would hide the status.
+fn nothing_here(index: &Shared, headers: &HeaderMap) -> Response<Body> {
+    let mut unconditional = headers.clone();
+    unconditional.remove(header::IF_NONE_MATCH);
+    let mut response = index.respond(&unconditional);
+    *response.status_mut() = StatusCode::NOT_FOUND;
+    response
 }
 
 fn not_built() -> Response<Body> {

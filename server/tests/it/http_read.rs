@@ -317,5 +317,9 @@ async fn the_app_is_asked_for_each_time_and_its_files_never_again() {
     let is_script = asset.ends_with(".js");
     assert!(!is_script || header(&packed, "content-encoding") == "gzip");
     assert_eq!(get(&format!("{}/assets/gone-12345678.js", node.url), &[]).await.status(), StatusCode::NOT_FOUND);
+    let nowhere = [("Accept", "text/html,*/*;q=0.8"), ("If-None-Match", etag.as_str())];
+    let nowhere = get(&format!("{}/nowhere", node.url), &nowhere).await;
+    assert_eq!(nowhere.status(), StatusCode::NOT_FOUND, "also for who has the document");
+    assert_eq!(nowhere.text().await.expect("text"), text, "people are told by the app");
     assert_eq!(get(&format!("{}/assets/..%2f..%2fpackage.json", node.url), &[]).await.status(), StatusCode::NOT_FOUND);
 }
