@@ -124,7 +124,7 @@ describe("pages", () => {
     await page.goForward();
     await mapReady(page);
     await page.goto(`${BASE}/events/evt_00000000000000000000000000`);
-    await page.getByText("This event does not exist.").waitFor();
+    await page.getByText("There is no event at this address.").waitFor();
     await page.goto(`${BASE}/orders/ord_00000000000000000000000000`);
     await page.getByText("This order was not found on this device.").waitFor();
   });

@@ -12,6 +12,7 @@ import type {
   OrderReply,
   Push,
   Refusal,
+  UnlockReply,
   WaitlistReply,
 } from "../proto/messages";
 import type { SeatwireClient } from "../socket/client";
@@ -27,12 +28,14 @@ export type Notice =
   | { kind: "revoked"; event: EventId; reason: string }
   /** the waiting list's turn */
   | { kind: "offered"; event: EventId }
-  | { kind: "extended" }
+  | { kind: "extended" | "prices" }
   | { kind: "seat_lost"; event: EventId; alternatives: number[][] };
 
 export interface Buyer {
   name: string;
   email: string;
+  /** of the messages about the order */
+  lang: string;
 }
 
 /** What best seats are wished for; the members are those of the command. */
@@ -146,6 +149,11 @@ export class Shop {
       if (answer.ok) this.#notify({ kind: "extended" });
       return this.#settle(event, answer, hold);
     });
+  }
+
+  /** A presale code; the refusal comes back to the form it was typed in. */
+  unlock(event: EventId, code: string): Promise<Answer<UnlockReply>> {
+    return this.#client.command<UnlockReply>("unlock", { event, code, key: newKey() });
   }
 
   joinWaitlist(event: EventId, quantity: number): Promise<Answer<WaitlistReply>> {

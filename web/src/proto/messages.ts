@@ -89,6 +89,12 @@ export interface WaitlistReply {
   place: WaitlistPlace | null;
 }
 
+export interface UnlockReply {
+  allocation: { id: string; name: string; until_ms: number };
+  /** base64 of a roaring set */
+  seats: string;
+}
+
 export type EventState = "scheduled" | "presale" | "on_sale" | "paused" | "sold_out" | "closed" | "cancelled";
 
 export interface PriceTier {

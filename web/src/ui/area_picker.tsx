@@ -4,8 +4,9 @@ import { useEffect, useRef } from "preact/hooks";
 import { app } from "../app";
 import { placeCount } from "../booking/basket";
 import { count, money } from "./format";
-import { CloseIcon, MinusIcon, PlusIcon } from "./icons";
+import { CloseIcon } from "./icons";
 import type { LiveEvent } from "./live_event";
+import { Stepper } from "./stepper";
 import { t } from "./texts";
 
 interface Props {
@@ -44,27 +45,7 @@ export function AreaPicker({ event, area, close }: Props) {
       <p class="muted">
         {tier?.name} · {money(each, detail.currency)} · {t.value.sectionLeft(remaining, count(remaining))}
       </p>
-      <div class="stepper">
-        <button
-          type="button"
-          class="icon-button"
-          aria-label={t.value.fewer}
-          disabled={quantity.value <= 1}
-          onClick={() => quantity.value--}
-        >
-          <MinusIcon />
-        </button>
-        <output aria-live="polite">{quantity.value}</output>
-        <button
-          type="button"
-          class="icon-button"
-          aria-label={t.value.more}
-          disabled={quantity.value >= most}
-          onClick={() => quantity.value++}
-        >
-          <PlusIcon />
-        </button>
-      </div>
+      <Stepper value={quantity.value} most={most} change={(places) => (quantity.value = places)} />
       <button
         type="button"
         class="button wide"

@@ -5,23 +5,19 @@ import { app } from "../app";
 import { placeCount, sums } from "../booking/basket";
 import type { Hold, HoldLine } from "../proto/messages";
 import { money } from "./format";
-import { CloseIcon, LockIcon, TicketIcon, UpIcon } from "./icons";
+import { CloseIcon, LockIcon } from "./icons";
 import { lazy, partFrame } from "./lazy";
 import type { LiveEvent } from "./live_event";
-import { Legend } from "./map_view";
+import { NoSeats } from "./no_seats";
 import { Spinner } from "./page";
 import { lineWords } from "./seat_words";
 import { sheetHeight } from "./sheet";
+import { SheetHandle } from "./sheet_handle";
 import { t } from "./texts";
 import { SpokenCountdown, Timer, useLeft } from "./timer";
 
 const loadCheckout = () => import("./checkout_form").then((room) => room.CheckoutForm);
 const CheckoutForm = lazy(loadCheckout, partFrame);
-
-const Waitlist = lazy(
-  () => import("./waitlist").then((room) => room.Waitlist),
-  () => null,
-);
 
 const EXTENSION_MS = 120_000;
 
@@ -45,7 +41,7 @@ export function BasketPanel({ event, showSeat }: Props) {
     if (hold) return;
     step.value = "basket";
     open.value = false;
-  }, [hold?.id]);
+  }, [hold?.id, event.detail.value?.state, event.opened.value]);
 
   // On a phone the map ends where the closed sheet begins, and the sheet grows with its first seat.
   const panel = useRef<HTMLElement>(null);
@@ -77,83 +73,42 @@ export function BasketPanel({ event, showSeat }: Props) {
             step.value = "basket";
           }}
         />
-      ) : (
+      ) : hold ? (
         <>
           <div class="panel-head">
-            {hold ? (
-              <button
-                type="button"
-                class="sheet-handle"
-                aria-expanded={open.value}
-                aria-controls="basket-body"
-                onClick={() => (open.value = !open.value)}
-              >
-                <UpIcon size={18} />
-                <span class="visually-hidden">{open.value ? t.value.closeBasket : t.value.openBasket}</span>
-              </button>
-            ) : null}
-            <h2>
-              {hold ? t.value.ticketsCount(placeCount(hold)) : t.value.basketEmpty}
-              {!hold && <span class="hint on-phone">{t.value.mapHint}</span>}
-            </h2>
+            <SheetHandle open={open} />
+            <h2>{t.value.ticketsCount(placeCount(hold))}</h2>
             {busy && <Spinner />}
-            {hold && <Timer left={left} totalMs={totalMs} />}
+            <Timer left={left} totalMs={totalMs} />
           </div>
           <div class="panel-body" id="basket-body">
-            {hold?.offer && <p class="offer-note">{t.value.offerHint}</p>}
-            {hold ? (
-              <Lines event={event} hold={hold} showSeat={showSeat} close={() => (open.value = false)} />
-            ) : (
-              <Empty event={event} />
-            )}
+            {hold.offer && <p class="offer-note">{t.value.offerHint}</p>}
+            <Lines event={event} hold={hold} showSeat={showSeat} close={() => (open.value = false)} />
           </div>
-          {hold && (
-            <div class="panel-foot">
-              <Sums hold={hold} />
-              <div class="foot-buttons">
-                {!hold.extended && (
-                  <button
-                    type="button"
-                    class="button quiet"
-                    title={t.value.extendLong}
-                    disabled={busy}
-                    onClick={() => void app.shop.extend(event.id)}
-                  >
-                    {t.value.extend} <span class="visually-hidden">{t.value.extendLong}</span>
-                  </button>
-                )}
-                <button type="button" class="button wide" disabled={left === 0} onClick={checkout}>
-                  {t.value.checkout} <span class="on-phone">· {money(hold.total_minor, hold.currency)}</span>
+          <div class="panel-foot">
+            <Sums hold={hold} />
+            <div class="foot-buttons">
+              {!hold.extended && !hold.offer && (
+                <button
+                  type="button"
+                  class="button quiet"
+                  title={t.value.extendLong}
+                  disabled={busy}
+                  onClick={() => void app.shop.extend(event.id)}
+                >
+                  {t.value.extend} <span class="visually-hidden">{t.value.extendLong}</span>
                 </button>
-              </div>
+              )}
+              <button type="button" class="button wide" disabled={left === 0} onClick={checkout}>
+                {t.value.checkout} <span class="on-phone">· {money(hold.total_minor, hold.currency)}</span>
+              </button>
             </div>
-          )}
+          </div>
         </>
+      ) : (
+        <NoSeats event={event} open={open} />
       )}
     </aside>
-  );
-}
-
-function Empty({ event }: { event: LiveEvent }) {
-  const detail = event.detail.value;
-  const rules = detail?.rules;
-  return (
-    <div class="empty-basket">
-      {detail?.waitlist && detail.state === "sold_out" && <Waitlist event={event} />}
-      <div class="empty-picture">
-        <TicketIcon size={34} />
-      </div>
-      <p>{t.value.basketEmptyHint}</p>
-      {rules && (
-        <ul class="facts">
-          <li>{t.value.limitHint(rules.seats_per_identity)}</li>
-          <li>{t.value.holdHint(Math.round(rules.hold_ttl_ms / 60_000))}</li>
-        </ul>
-      )}
-      <div class="panel-legend">
-        <Legend />
-      </div>
-    </div>
   );
 }
 

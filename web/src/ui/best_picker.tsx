@@ -4,8 +4,9 @@ import { useEffect, useRef } from "preact/hooks";
 import { app } from "../app";
 import { placeCount } from "../booking/basket";
 import { money } from "./format";
-import { CloseIcon, MinusIcon, PlusIcon } from "./icons";
+import { CloseIcon } from "./icons";
 import type { LiveEvent } from "./live_event";
+import { Stepper } from "./stepper";
 import { t } from "./texts";
 
 interface Props {
@@ -53,27 +54,7 @@ export function BestPicker({ event, tiers, found, close }: Props) {
         </button>
       </div>
       <p class="muted">{t.value.bestHint}</p>
-      <div class="stepper">
-        <button
-          type="button"
-          class="icon-button"
-          aria-label={t.value.fewer}
-          disabled={chosen <= 1}
-          onClick={() => (quantity.value = chosen - 1)}
-        >
-          <MinusIcon />
-        </button>
-        <output aria-live="polite">{chosen}</output>
-        <button
-          type="button"
-          class="icon-button"
-          aria-label={t.value.more}
-          disabled={chosen >= most}
-          onClick={() => (quantity.value = chosen + 1)}
-        >
-          <PlusIcon />
-        </button>
-      </div>
+      <Stepper value={chosen} most={most} change={(seats) => (quantity.value = seats)} />
       {detail.price_tiers.length > 1 && (
         <label class="field">
           <span>{t.value.bestPrice}</span>

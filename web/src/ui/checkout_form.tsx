@@ -10,7 +10,7 @@ import { BackIcon, LockIcon } from "./icons";
 import { Spinner } from "./page";
 import { FIRST_METHOD, PaymentChoice } from "./payment_choice";
 import { go } from "./router";
-import { errorText, t } from "./texts";
+import { errorText, lang, t } from "./texts";
 import { Timer } from "./timer";
 
 const BUYER_ITEM = "seatwire.buyer";
@@ -55,7 +55,7 @@ export function CheckoutForm({ hold, left, totalMs, back }: Props) {
     if (busy.value) return;
     busy.value = true;
     refusal.value = "";
-    const asked = { name: buyer.value.name.trim(), email: buyer.value.email.trim() };
+    const asked = { name: buyer.value.name.trim(), email: buyer.value.email.trim(), lang: lang.value };
     try {
       sessionStorage.setItem(BUYER_ITEM, JSON.stringify(asked));
     } catch {

@@ -51,7 +51,10 @@ function LoadedEventPage({ event }: { event: LiveEvent }) {
   if (event.refused.value && !event.plan.value) {
     return (
       <main id="content" class="narrow" tabIndex={-1}>
-        <Failed text={errorText(event.refused.value.code)} retry={() => void event.load()}>
+        <Failed
+          text={errorText(event.refused.value.code)}
+          retry={event.refused.value.retry === "never" ? undefined : () => void event.load()}
+        >
           <a class="button quiet" href="/">
             {t.value.backToEvents}
           </a>
@@ -63,7 +66,7 @@ function LoadedEventPage({ event }: { event: LiveEvent }) {
   const onSeat = (seat: number) => {
     // An old map would only collect refusals: the seats wait until it is fresh again.
     if (!event.live.value) return;
-    const state = event.map?.states[seat] ?? 0;
+    const state = event.states[seat] ?? 0;
     const own = app.shop.basket(event.id).value.hold?.lines.some((line) => line.seat === seat);
     if (state === 0 || own) void app.shop.tapSeat(event.id, seat);
   };
@@ -103,7 +106,7 @@ function LoadedEventPage({ event }: { event: LiveEvent }) {
               ))}
             </div>
           )}
-          {detail && detail.seat_count > 0 && (
+          {detail && detail.seat_count > 0 && (detail.state === "on_sale" || detail.state === "presale") && (
             <button type="button" class="chip best" disabled={!event.live.value} onClick={() => (best.value = true)}>
               {t.value.bestSeats}
             </button>
@@ -151,8 +154,10 @@ function EventHead({ event }: { event: LiveEvent }) {
   const detail = event.detail.value;
   if (!detail) return <header class="event-head" aria-busy="true" />;
   const zone = detail.venue.time_zone;
-  const note =
-    detail.state === "on_sale"
+  const opened = event.opened.value;
+  const note = opened
+    ? t.value.codeOpen(opened.name, time(opened.until_ms, "short", zone))
+    : detail.state === "on_sale"
       ? null
       : detail.state === "scheduled"
         ? t.value.stateNote.scheduled(time(detail.on_sale_ms ?? detail.starts_ms, "short", zone))

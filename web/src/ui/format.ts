@@ -1,6 +1,11 @@
 //! Money and time as people write them, through Intl, in the page's language and the venue's time zone.
 import { lang } from "./texts";
 
+/** The reader's own kind of the page's language: dates in en-GB are not those of en-US. */
+function locale(): string {
+  return globalThis.navigator?.languages?.find((tag) => tag.slice(0, 2).toLowerCase() === lang.value) ?? lang.value;
+}
+
 const cache = new Map<string, Intl.NumberFormat | Intl.DateTimeFormat>();
 
 function cached<T extends Intl.NumberFormat | Intl.DateTimeFormat>(key: string, make: () => T): T {
@@ -15,18 +20,18 @@ function cached<T extends Intl.NumberFormat | Intl.DateTimeFormat>(key: string, 
 /** Minor units to text, with as many decimals as the currency has; whole amounts lose theirs when `short`. */
 export function money(minor: number, currency: string, short = false): string {
   const format = cached(`money ${lang.value} ${currency}`, () => {
-    return new Intl.NumberFormat(lang.value, { style: "currency", currency });
+    return new Intl.NumberFormat(locale(), { style: "currency", currency });
   });
   const digits = format.resolvedOptions().maximumFractionDigits ?? 2;
   const amount = minor / 10 ** digits;
   if (!short || !Number.isInteger(amount)) return format.format(amount);
   return cached(`short ${lang.value} ${currency}`, () => {
-    return new Intl.NumberFormat(lang.value, { style: "currency", currency, maximumFractionDigits: 0 });
+    return new Intl.NumberFormat(locale(), { style: "currency", currency, maximumFractionDigits: 0 });
   }).format(amount);
 }
 
 export function count(n: number): string {
-  return cached(`count ${lang.value}`, () => new Intl.NumberFormat(lang.value)).format(n);
+  return cached(`count ${lang.value}`, () => new Intl.NumberFormat(locale())).format(n);
 }
 
 export type TimeStyle = "long" | "short" | "day" | "month" | "weekday" | "time";
@@ -42,7 +47,7 @@ const STYLES: Record<TimeStyle, Intl.DateTimeFormatOptions> = {
 
 /** Epoch milliseconds to text. An unknown time zone falls back to the reader's. */
 export function time(ms: number, style: TimeStyle, timeZone?: string): string {
-  const make = (zone?: string) => new Intl.DateTimeFormat(lang.value, { ...STYLES[style], timeZone: zone });
+  const make = (zone?: string) => new Intl.DateTimeFormat(locale(), { ...STYLES[style], timeZone: zone });
   return cached(`time ${lang.value} ${style} ${timeZone}`, () => {
     try {
       return make(timeZone);

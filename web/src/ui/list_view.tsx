@@ -79,7 +79,7 @@ function SectionList({ event, plan, tiers, open, onArea }: SectionListProps) {
   const left = new Uint32Array(plan.layout.sections.length);
   const wanted = tiers.value;
   for (let seat = 0; seat < plan.seatCount; seat++) {
-    if (map && map.states[seat] !== 0) continue;
+    if (event.states[seat]) continue;
     if (wanted.size > 0 && !wanted.has(event.tierOf(seat)?.code ?? "")) continue;
     left[plan.section[seat]]++;
   }
@@ -136,13 +136,13 @@ function SectionGrid({ event, plan, section, tiers, close, onSeat }: SectionGrid
   const basket = app.shop.basket(event.id).value;
   const mine = mySeats(basket);
   const pending = pendingSeats(basket);
-  const states = event.map?.states;
+  const { states } = event;
 
   useEffect(() => heading.current?.focus(), []);
 
   let available = 0;
   for (const row of rows) {
-    for (let p = 0; p < row.seats.length; p++) if (!states?.[row.first + p]) available++;
+    for (let p = 0; p < row.seats.length; p++) if (!states[row.first + p]) available++;
   }
   useEffect(() => {
     if (left.current === -1) left.current = available;
@@ -228,7 +228,7 @@ function SectionGrid({ event, plan, section, tiers, close, onSeat }: SectionGrid
             const code = event.tierOf(seat)?.code ?? "";
             if (mine.has(seat)) looks += pending.has(seat) ? "r" : "m";
             else if (pending.has(seat)) looks += "p";
-            else if (states?.[seat]) looks += "0hsb"[states[seat]];
+            else if (states[seat]) looks += "0hsb"[states[seat]];
             else looks += tiers.value.size > 0 && !tiers.value.has(code) ? "d" : "a";
           }
           return (

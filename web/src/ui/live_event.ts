@@ -6,6 +6,7 @@ import { type LayoutJson, type SeatPlan, unpackLayout } from "../proto/layout";
 import type { EventDetail, PriceTier, Refusal } from "../proto/messages";
 import { factsAfter } from "../state/event_facts";
 import type { EventMap } from "../state/event_map";
+import { openedStates } from "../state/opened";
 
 type MapListener = (map: EventMap, seats: Uint32Array | "all") => void;
 
@@ -16,9 +17,15 @@ export class LiveEvent {
   /** false while the shown states may be old */
   readonly live = signal(false);
   readonly refused = signal<Refusal | null>(null);
+  /** the allocation that a presale code has opened for this buyer */
+  readonly opened = signal<{ name: string; until_ms: number } | null>(null);
   map: EventMap | null = null;
+  /** states by seat index as they are for this buyer: what a code has opened is available, though the map says blocked */
+  states: Uint8Array = new Uint8Array(0);
   /** index into price_tiers by seat index */
   seatTiers: Uint8Array = new Uint8Array(0);
+  /** 1 by seat index where a code has opened it */
+  #openSeats: Uint8Array | null = null;
   #listeners = new Set<MapListener>();
   #unsubscribe: () => void;
   #layout = "";
@@ -30,7 +37,7 @@ export class LiveEvent {
     this.#unsubscribe = app.client.subscribe(id, {
       onChange: (map, seats) => {
         this.map = map;
-        for (const listener of this.#listeners) listener(map, seats);
+        this.#tell(seats);
       },
       onLive: (live) => {
         this.live.value = live;
@@ -62,7 +69,33 @@ export class LiveEvent {
     }
     this.seatTiers = Uint8Array.from(atob(answer.seat_tiers ?? ""), (char) => char.charCodeAt(0));
     this.detail.value = answer;
+    const code = knownCode(this.id);
+    if (code && !this.opened.value && (answer.state === "presale" || answer.state === "on_sale"))
+      void this.unlock(code);
     await this.#useLayout(answer.layout);
+  }
+
+  /** Opens what a presale code opens, and remembers the code for the next visit. The refusal, or null. */
+  async unlock(code: string): Promise<Refusal | null> {
+    const answer = await app.shop.unlock(this.id, code);
+    if (this.#closed) return null;
+    if (!answer.ok) {
+      if (answer.error.code === "code_invalid") rememberCode(this.id, null);
+      return answer.error;
+    }
+    rememberCode(this.id, code);
+    const { readSeatSet } = await import("../proto/seat_set");
+    this.#openSeats = readSeatSet(answer.seats, this.detail.value?.seat_count ?? 0);
+    this.opened.value = answer.allocation;
+    if (this.map?.whole) this.#tell("all");
+    return null;
+  }
+
+  #tell(seats: Uint32Array | "all"): void {
+    const { map } = this;
+    if (!map) return;
+    this.states = openedStates(map.states, this.#openSeats, this.states, seats);
+    for (const listener of this.#listeners) listener(map, seats);
   }
 
   /** Hears of every change of the map, at once of its present state, until the returned function is called. */
@@ -95,6 +128,26 @@ export class LiveEvent {
     const detail = this.detail.value;
     if (!detail) return;
     this.detail.value = factsAfter(detail, push);
+    if (push.push === "price.change") app.notify({ kind: "prices" });
+  }
+}
+
+const CODE_ITEM = "seatwire.code.";
+
+function knownCode(event: string): string | null {
+  try {
+    return localStorage.getItem(CODE_ITEM + event);
+  } catch {
+    return null;
+  }
+}
+
+function rememberCode(event: string, code: string | null): void {
+  try {
+    if (code) localStorage.setItem(CODE_ITEM + event, code);
+    else localStorage.removeItem(CODE_ITEM + event);
+  } catch {
+    // It is typed in again next time.
   }
 }
 

@@ -8,7 +8,7 @@ import { count, money } from "./format";
 import { FitIcon, MinusIcon, PlusIcon } from "./icons";
 import type { LiveEvent } from "./live_event";
 import { seatWords } from "./seat_words";
-import { SHEET_BELOW_PX, sheetHeight } from "./sheet";
+import { coveredPx, sheetHeight } from "./sheet";
 import { t } from "./texts";
 
 /** One press of a zoom button. */
@@ -34,6 +34,7 @@ export function MapView({ event, tiers, showSeat, onSeat, onArea }: Props) {
   const detail = event.detail.value;
   const handlers = useRef({ onSeat, onArea });
   handlers.current = { onSeat, onArea };
+  const over = detail?.state === "closed" || detail?.state === "cancelled";
   const dim = useComputed(() => !event.live.value && app.socket.value.was);
 
   useEffect(() => {
@@ -47,8 +48,7 @@ export function MapView({ event, tiers, showSeat, onSeat, onArea }: Props) {
     });
     map.current = made;
     const inset = () => {
-      const bottom = innerWidth < SHEET_BELOW_PX ? sheetHeight.value : 0;
-      made.setInsets({ top: CHIPS_HEIGHT_PX, right: 0, bottom, left: 0 });
+      made.setInsets({ top: CHIPS_HEIGHT_PX, right: 0, bottom: coveredPx(), left: 0 });
     };
     const stopInset = sheetHeight.subscribe(inset);
     addEventListener("resize", inset);
@@ -73,7 +73,7 @@ export function MapView({ event, tiers, showSeat, onSeat, onArea }: Props) {
     // For end-to-end tests, which must find a seat on a canvas.
     (host.current as unknown as { seatMap: SeatMap }).seatMap = map.current;
     return event.onMap((state, seats) => {
-      map.current?.setStates(state.states, seats);
+      map.current?.setStates(event.states, seats);
       map.current?.setAreas(
         detail.areas.map((area) => {
           const tier = detail.price_tiers.find((candidate) => candidate.code === area.price_tier);
@@ -102,7 +102,7 @@ export function MapView({ event, tiers, showSeat, onSeat, onArea }: Props) {
   }, [showSeat.value]);
 
   return (
-    <div class={`map ${dim.value ? "stale" : ""}`} role="group" aria-label={t.value.mapLabel}>
+    <div class={`map ${dim.value ? "stale" : ""} ${over ? "over" : ""}`} role="group" aria-label={t.value.mapLabel}>
       <div class="map-host" ref={host} />
       {!plan && <div class="map-loading">{t.value.loading}</div>}
       <div class="zoom">
@@ -149,7 +149,7 @@ function HoverCard({ event, at }: { event: LiveEvent; at: { seat: number; x: num
   if (!plan || !detail) return null;
   const tier = event.tierOf(at.seat);
   const mine = mySeats(app.shop.basket(event.id).value).has(at.seat);
-  const state = mine ? "mine" : (["available", "held", "sold", "blocked"] as const)[event.map?.states[at.seat] ?? 0];
+  const state = mine ? "mine" : (["available", "held", "sold", "blocked"] as const)[event.states[at.seat] ?? 0];
   return (
     <div class="hover-card" style={{ left: `${at.x}px`, top: `${at.y}px` }} aria-hidden="true">
       <strong>{seatWords(plan, at.seat)}</strong>

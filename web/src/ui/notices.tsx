@@ -35,6 +35,8 @@ function noticeText(notice: Notice): string {
       return errorText("hold_not_found");
     case "extended":
       return t.value.extended;
+    case "prices":
+      return t.value.pricesChanged;
     case "seat_lost":
       return notice.alternatives.length > 0 ? t.value.alternatives : errorText("seat_taken");
   }
@@ -44,7 +46,7 @@ function NoticeCard({ notice }: { notice: Notice & { id: number } }) {
   const choices = notice.kind === "seat_lost" ? notice.alternatives.slice(0, 3) : [];
   const plan = shownEvent.value?.plan.value;
   const good = notice.kind === "extended" || notice.kind === "offered";
-  const loss = !good && notice.kind !== "refused";
+  const loss = !good && notice.kind !== "refused" && notice.kind !== "prices";
 
   useEffect(() => {
     const timer = setTimeout(() => app.dismiss(notice.id), choices.length > 0 ? SHOWN_WITH_CHOICES_MS : SHOWN_MS);

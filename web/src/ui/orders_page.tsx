@@ -56,8 +56,8 @@ export function OrdersPage() {
                 <a href={`/orders/${order.id}`} class="order-row">
                   <span class="order-what">
                     <strong>{event?.name ?? `${t.value.reference} ${order.reference}`}</strong>
+                    {event && <span class="muted">{time(event.starts_ms, "short", event.venue.time_zone)}</span>}
                     <span class="muted">
-                      {event ? `${time(event.starts_ms, "short", event.venue.time_zone)} · ` : ""}
                       {t.value.ticketsCount(places)} · {money(order.total_minor, order.currency)}
                     </span>
                   </span>

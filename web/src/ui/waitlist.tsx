@@ -4,8 +4,8 @@ import { useSignal } from "@preact/signals";
 import { useEffect } from "preact/hooks";
 import { app } from "../app";
 import type { WaitlistPlace } from "../proto/messages";
-import { MinusIcon, PlusIcon } from "./icons";
 import type { LiveEvent } from "./live_event";
+import { Stepper } from "./stepper";
 import { t } from "./texts";
 
 /** How often the place is asked for while it is shown: people before one come and go. */
@@ -57,27 +57,7 @@ export function Waitlist({ event }: { event: LiveEvent }) {
       ) : (
         <>
           <p class="muted">{t.value.waitlistHint}</p>
-          <div class="stepper">
-            <button
-              type="button"
-              class="icon-button"
-              aria-label={t.value.fewer}
-              disabled={quantity.value <= 1}
-              onClick={() => quantity.value--}
-            >
-              <MinusIcon />
-            </button>
-            <output aria-live="polite">{quantity.value}</output>
-            <button
-              type="button"
-              class="icon-button"
-              aria-label={t.value.more}
-              disabled={quantity.value >= most}
-              onClick={() => quantity.value++}
-            >
-              <PlusIcon />
-            </button>
-          </div>
+          <Stepper value={quantity.value} most={most} change={(seats) => (quantity.value = seats)} />
           <button type="button" class="button wide" disabled={busy.value} onClick={() => void ask(true)}>
             {t.value.waitlistJoin}
           </button>

@@ -1,0 +1,131 @@
+//! What an event's page says in each of its states, and what it offers to do there, on a phone as on a desktop. The states
+//! are put into the answer of the real server, which has events on sale only.
+import type { Browser, Page } from "playwright-core";
+import { afterAll, afterEach, beforeAll, describe, expect, it } from "vitest";
+import { axe, BASE, DESKTOP, type EventFacts, events, launch, mapReady, open, PHONE } from "./browser";
+
+let browser: Browser;
+let small: EventFacts;
+
+beforeAll(async () => {
+  browser = await launch();
+  small = (await events())[0];
+});
+afterAll(() => browser?.close());
+afterEach(async () => {
+  for (const context of browser.contexts()) await context.close();
+});
+
+/** The event's page, with these facts changed. */
+async function openAs(page: Page, facts: object): Promise<void> {
+  await page.route(new RegExp(`/v1/events/${small.id}$`), async (route) => {
+    const answer = await route.fetch();
+    await route.fulfill({ response: answer, json: { ...(await answer.json()), ...facts } });
+  });
+  await page.goto(`${BASE}/events/${small.id}`);
+  await mapReady(page);
+}
+
+const STATES = [
+  ["scheduled", "Not on sale yet", "this page opens by itself"],
+  ["presale", "Presale", "With a presale code"],
+  ["on_sale", "No seats yet", ""],
+  ["paused", "Sale paused", "goes on by itself"],
+  ["sold_out", "Sold out", "somebody lets go"],
+  ["closed", "Sale ended", "Tickets you bought"],
+  ["cancelled", "Cancelled", "refunded"],
+] as const;
+
+describe.each([
+  ["phone", PHONE],
+  ["desktop", DESKTOP],
+])("an event on a %s", (_, size) => {
+  it.each(STATES)("that is %s says what can be done now", async (state, title, hint) => {
+    const { page, errors } = await open(browser, size);
+    await openAs(page, { state, waitlist: false });
+    const panel = page.getByRole("complementary", { name: "Your seats" });
+    await panel.getByRole("heading", { name: title }).waitFor();
+    if (hint) await panel.getByText(hint).filter({ visible: true }).waitFor();
+    const sells = state === "on_sale" || state === "presale";
+    expect(await page.getByRole("button", { name: "Best seats" }).count()).toBe(sells ? 1 : 0);
+    expect(await axe(page)).toEqual([]);
+    expect(errors).toEqual([]);
+  });
+
+  it("lets people join the waiting list of a sold-out event", async () => {
+    const { page } = await open(browser, size);
+    await openAs(page, { state: "sold_out", waitlist: true });
+    if (size === PHONE) await page.getByRole("button", { name: "Waiting list" }).click();
+    // The real event is on sale and has no list: what it answers is told in words.
+    await page.getByRole("button", { name: "Join the waiting list" }).click();
+    await page.getByText("The waiting list is closed.").waitFor();
+  });
+
+  it("says when a presale code opens nothing", async () => {
+    const { page, errors } = await open(browser, size);
+    await openAs(page, { state: "presale" });
+    if (size === PHONE) await page.getByRole("button", { name: "Presale code" }).click();
+    await page.getByLabel("Presale code").fill("nonsense");
+    await page.getByRole("button", { name: "Use the code" }).click();
+    await page.getByRole("alert").getByText("That code opens nothing here.").waitFor();
+    expect(await page.getByLabel("Presale code").evaluate((input) => input === document.activeElement)).toBe(true);
+    expect(await axe(page)).toEqual([]);
+    expect(errors).toEqual([]);
+  });
+});
+
+it("a presale code opens seats on the map, and does so again after a reload", async () => {
+  const { page, errors } = await open(browser, PHONE);
+  await page.routeWebSocket(/\/v1\/socket$/, (client) => {
+    const server = client.connectToServer();
+    client.onMessage((message) => {
+      const command = typeof message === "string" ? JSON.parse(message) : {};
+      if (command.op !== "unlock") return server.send(message);
+      const allocation = { id: "alc_01h455vb4pex5vsknk084sn02q", name: "Fan club", until_ms: 1_900_000_000_000 };
+      client.send(JSON.stringify({ id: command.id, ok: true, allocation, seats: "OzAAAAEAACMAAQAAACMA" }));
+    });
+  });
+  await openAs(page, { state: "presale" });
+  await page.getByRole("button", { name: "Presale code" }).click();
+  await page.getByLabel("Presale code").fill(" KESTREL ");
+  await page.getByRole("button", { name: "Use the code" }).click();
+  await page.getByText("Fan club: open to you until").waitFor();
+  await page.getByRole("heading", { name: "No seats yet" }).waitFor();
+  await page.reload();
+  await page.getByText("Fan club: open to you until").waitFor();
+  expect(errors).toEqual([]);
+});
+
+it("prices that change are told, and the chips follow", async () => {
+  const { page } = await open(browser, DESKTOP);
+  await page.routeWebSocket(/\/v1\/socket$/, (client) => {
+    client.connectToServer().onMessage((message) => client.send(message));
+    setTimeout(async () => {
+      const event = await (await fetch(`${BASE}/v1/events/${small.id}`)).json();
+      const tiers = event.price_tiers.map((tier: object) => ({ ...tier, price_minor: 12_300, fee_minor: 0 }));
+      client.send(JSON.stringify({ push: "price.change", event: small.id, price_tiers: tiers }));
+    }, 1_500);
+  });
+  await page.goto(`${BASE}/events/${small.id}`);
+  await page.getByText("Prices have changed.").waitFor();
+  await page.locator(".chips").getByText("€123").first().waitFor();
+});
+
+it("nothing is wider than a small phone, in the longer language too", async () => {
+  const { page } = await open(browser, { ...PHONE, viewport: { width: 320, height: 568 }, locale: "de-DE" });
+  const overflow = () => page.evaluate(() => document.documentElement.scrollWidth - innerWidth);
+  await page.goto(BASE);
+  await page.waitForSelector(".card h3");
+  expect(await overflow(), "events").toBeLessThanOrEqual(0);
+  await openAs(page, { name: "Rheinische Kammerphilharmonie: Neujahrskonzertvorstellung", state: "presale" });
+  expect(await overflow(), "event").toBeLessThanOrEqual(0);
+  const chips = await page.locator(".chips").boundingBox();
+  expect(chips?.width, "prices are readable beside the switch").toBeGreaterThan(150);
+});
+
+it("an address that leads nowhere says so", async () => {
+  const { page } = await open(browser, PHONE);
+  const answer = await page.goto(`${BASE}/nowhere`);
+  expect(answer?.status()).toBe(404);
+  await page.getByRole("heading", { name: "There is nothing here" }).waitFor();
+});
