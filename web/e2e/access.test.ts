@@ -1,35 +1,23 @@
 //! Accessible for real: the whole purchase by keyboard through the list view, and axe on every page.
-import type { Browser, Page } from "playwright-core";
-import { afterAll, afterEach, beforeAll, describe, expect, it } from "vitest";
+import type { Page } from "playwright-core";
+import { describe, expect, it } from "vitest";
 import {
   axe,
   BASE,
   DESKTOP,
-  type EventFacts,
-  events,
   fillCheckout,
   findSeats,
-  launch,
   MINE,
   open,
   openMap,
   PHONE,
   tapSeat,
+  useBrowser,
   waitForOrder,
   waitForStyle,
 } from "./browser";
 
-let browser: Browser;
-let small: EventFacts;
-
-beforeAll(async () => {
-  browser = await launch();
-  small = (await events())[0];
-});
-afterAll(() => browser?.close());
-afterEach(async () => {
-  for (const context of browser.contexts()) await context.close();
-});
+const stage = useBrowser();
 
 /** Presses Tab until the focused element matches, as a person would; fails when it never does. */
 async function tabTo(page: Page, matches: RegExp, most = 60): Promise<void> {
@@ -48,10 +36,10 @@ const focused = (page: Page) => page.evaluate(() => document.activeElement?.getA
 
 describe("the list view", () => {
   it("sells a ticket to someone who has only a keyboard", async () => {
-    const { page, errors } = await open(browser, DESKTOP);
+    const { page, errors } = await open(stage.browser, DESKTOP);
     await page.goto(BASE);
     await page.locator("a.card").first().waitFor();
-    await tabTo(page, new RegExp(small.name));
+    await tabTo(page, new RegExp(stage.small.name));
     await page.keyboard.press("Enter");
     await page.waitForSelector(".map:not(.stale)");
     await tabTo(page, /List/);
@@ -98,8 +86,8 @@ describe("the list view", () => {
   });
 
   it("has one Tab stop a grid and says a wrong form field beside it", async () => {
-    const { page } = await open(browser, DESKTOP);
-    await openMap(page, small.id);
+    const { page } = await open(stage.browser, DESKTOP);
+    await openMap(page, stage.small.id);
     const [seat] = await findSeats(page, 1);
     await tapSeat(page, seat);
     await waitForStyle(page, [seat], MINE);
@@ -122,7 +110,7 @@ describe.each([
   ["dark desktop", { ...DESKTOP, colorScheme: "dark" as const }],
 ])("axe finds nothing on a %s", (_, size) => {
   it("from the list of events to the tickets", async () => {
-    const { page } = await open(browser, size);
+    const { page } = await open(stage.browser, size);
     const found: Record<string, string[]> = {};
     const check = async (name: string) => {
       const lines = await axe(page);
@@ -131,7 +119,7 @@ describe.each([
     await page.goto(BASE);
     await page.locator("a.card").first().waitFor();
     await check("events");
-    await openMap(page, small.id);
+    await openMap(page, stage.small.id);
     await check("map");
     await page.getByRole("button", { name: "List" }).click();
     await page.locator(".section-list button").first().waitFor();
@@ -140,7 +128,7 @@ describe.each([
     await page.getByRole("grid").waitFor();
     await check("grid");
     await page.getByRole("button", { name: "Map" }).click();
-    await openMap(page, small.id);
+    await openMap(page, stage.small.id);
     const [seat] = await findSeats(page, 1);
     await tapSeat(page, seat);
     await waitForStyle(page, [seat], MINE);

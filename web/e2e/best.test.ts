@@ -1,20 +1,13 @@
 //! Best seats: asked for in a dialog, held in one step, shown on the map; by keyboard alone, and found sound by axe.
-import type { Browser } from "playwright-core";
-import { afterAll, beforeAll, describe, expect, it } from "vitest";
-import { axe, DESKTOP, events, launch, open, openMap } from "./browser";
+import { describe, expect, it } from "vitest";
+import { axe, DESKTOP, open, openMap, useBrowser } from "./browser";
 
-let browser: Browser;
-beforeAll(async () => {
-  browser = await launch();
-});
-afterAll(() => browser.close());
+const stage = useBrowser();
 
 describe("best seats", () => {
   it("are held from a dialog by keyboard alone", async () => {
-    const { page, errors } = await open(browser, DESKTOP);
-    const [event] = (await events()).filter((one) => one.seat_count > 0);
-    if (!event) throw new Error("an event with seats");
-    await openMap(page, event.id);
+    const { page, errors } = await open(stage.browser, DESKTOP);
+    await openMap(page, stage.small.id);
     await page.getByRole("button", { name: "Best seats" }).focus();
     await page.keyboard.press("Enter");
     const dialog = page.getByRole("dialog", { name: "Best seats" });
@@ -28,6 +21,5 @@ describe("best seats", () => {
     await dialog.waitFor({ state: "detached" });
     await page.getByRole("heading", { name: "3 tickets" }).waitFor();
     expect(errors).toEqual([]);
-    await page.context().close();
   }, 60_000);
 });

@@ -2,6 +2,7 @@
 import { readFileSync } from "node:fs";
 import { createRequire } from "node:module";
 import { type Browser, type BrowserContextOptions, chromium, type Page } from "playwright-core";
+import { afterAll, afterEach, beforeAll } from "vitest";
 import type { SeatMap } from "../src/seatmap/seat_map";
 
 export const BASE = process.env.SEATWIRE_URL ?? "http://127.0.0.1:8080";
@@ -23,7 +24,32 @@ export const MINE = 4;
 
 type Host = HTMLElement & { seatMap?: SeatMap };
 
-export function launch(): Promise<Browser> {
+/** What the tests of one file share; filled before the first of them. */
+export interface Stage {
+  browser: Browser;
+  /** the event with the fewest seats */
+  small: EventFacts;
+  /** the event with the most */
+  large: EventFacts;
+}
+
+/** One browser for the tests of a file; the pages of a test end with it. */
+export function useBrowser(): Stage {
+  const stage = {} as Stage;
+  beforeAll(async () => {
+    stage.browser = await launch();
+    const all = await events();
+    stage.small = all[0];
+    stage.large = all[all.length - 1];
+  });
+  afterAll(() => stage.browser?.close());
+  afterEach(async () => {
+    for (const context of stage.browser.contexts()) await context.close();
+  });
+  return stage;
+}
+
+function launch(): Promise<Browser> {
   return chromium.launch({
     executablePath: process.env.CHROMIUM ?? "/usr/bin/chromium",
     args: ["--no-sandbox", "--headless"],
@@ -50,7 +76,7 @@ export interface EventFacts {
 }
 
 /** Events on the first page, fewest seats first. */
-export async function events(): Promise<EventFacts[]> {
+async function events(): Promise<EventFacts[]> {
   const response = await fetch(`${BASE}/v1/events`);
   const { items } = (await response.json()) as { items: EventFacts[] };
   return items.sort((a, b) => a.seat_count - b.seat_count);

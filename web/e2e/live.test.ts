@@ -1,39 +1,27 @@
 //! What makes the map live: a lost connection that resumes, a seat that was just taken, languages, addresses.
-import type { Browser, WebSocketRoute } from "playwright-core";
-import { afterAll, afterEach, beforeAll, describe, expect, it } from "vitest";
+import type { WebSocketRoute } from "playwright-core";
+import { describe, expect, it } from "vitest";
 import {
   AVAILABLE,
   BASE,
   DESKTOP,
-  type EventFacts,
-  events,
   findSeats,
   HELD,
-  launch,
   MINE,
   mapReady,
   open,
   openMap,
   PHONE,
   tapSeat,
+  useBrowser,
   waitForStyle,
 } from "./browser";
 
-let browser: Browser;
-let small: EventFacts;
-
-beforeAll(async () => {
-  browser = await launch();
-  small = (await events())[0];
-});
-afterAll(() => browser?.close());
-afterEach(async () => {
-  for (const context of browser.contexts()) await context.close();
-});
+const stage = useBrowser();
 
 describe("a lost connection", () => {
   it("greys the map, keeps the seats, and resumes with what happened meanwhile", async () => {
-    const { page, errors } = await open(browser, DESKTOP);
+    const { page, errors } = await open(stage.browser, DESKTOP);
     let server: WebSocketRoute | undefined;
     let refuse = false;
     await page.routeWebSocket(/\/v1\/socket$/, (client) => {
@@ -41,7 +29,7 @@ describe("a lost connection", () => {
       server = client;
       client.connectToServer();
     });
-    await openMap(page, small.id);
+    await openMap(page, stage.small.id);
     const [seat] = await findSeats(page, 1);
     await tapSeat(page, seat);
     await waitForStyle(page, [seat], MINE);
@@ -53,8 +41,8 @@ describe("a lost connection", () => {
     await page.getByText(/Connection lost/).waitFor();
     await waitForStyle(page, [seat], MINE);
 
-    const other = await open(browser, DESKTOP);
-    await openMap(other.page, small.id);
+    const other = await open(stage.browser, DESKTOP);
+    await openMap(other.page, stage.small.id);
     const [taken] = await findSeats(other.page, 1);
     await tapSeat(other.page, taken);
     await waitForStyle(other.page, [taken], MINE);
@@ -71,7 +59,7 @@ describe("a lost connection", () => {
 
 describe("a seat that just went", () => {
   it("is answered with seats close by, one tap each", async () => {
-    const { page } = await open(browser, PHONE);
+    const { page } = await open(stage.browser, PHONE);
     let frozen = false;
     await page.routeWebSocket(/\/v1\/socket$/, (client) => {
       const server = client.connectToServer();
@@ -80,12 +68,12 @@ describe("a seat that just went", () => {
         if (!frozen || typeof message === "string") client.send(message);
       });
     });
-    await openMap(page, small.id);
+    await openMap(page, stage.small.id);
     const [seat] = await findSeats(page, 4);
     frozen = true;
 
-    const other = await open(browser, DESKTOP);
-    await openMap(other.page, small.id);
+    const other = await open(stage.browser, DESKTOP);
+    await openMap(other.page, stage.small.id);
     await tapSeat(other.page, seat);
     await waitForStyle(other.page, [seat], MINE);
 
@@ -101,7 +89,7 @@ describe("a seat that just went", () => {
 
 describe("pages", () => {
   it("speak German when asked, and remember it", async () => {
-    const { page } = await open(browser, { ...DESKTOP, locale: "de-DE" });
+    const { page } = await open(stage.browser, { ...DESKTOP, locale: "de-DE" });
     await page.goto(BASE);
     await page.getByRole("heading", { name: "Veranstaltungen" }).waitFor();
     expect(await page.locator("html").getAttribute("lang")).toBe("de");
@@ -112,10 +100,10 @@ describe("pages", () => {
   });
 
   it("live at their addresses: back, forward, unknown ones", async () => {
-    const { page } = await open(browser, DESKTOP);
+    const { page } = await open(stage.browser, DESKTOP);
     await page.goto(BASE);
     await page
-      .getByRole("link", { name: new RegExp(small.name) })
+      .getByRole("link", { name: new RegExp(stage.small.name) })
       .first()
       .click();
     await mapReady(page);
@@ -130,7 +118,7 @@ describe("pages", () => {
   });
 
   it("find events by words", async () => {
-    const { page } = await open(browser, PHONE);
+    const { page } = await open(stage.browser, PHONE);
     await page.goto(BASE);
     await page.getByRole("searchbox").fill("zzzzqqqq");
     await page.getByText("No events found").waitFor();

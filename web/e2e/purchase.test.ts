@@ -1,15 +1,12 @@
 //! The whole purchase in a browser, with a second browser that watches the same seats change.
-import type { Browser, Page } from "playwright-core";
-import { afterAll, afterEach, beforeAll, describe, expect, it } from "vitest";
+import type { Page } from "playwright-core";
+import { describe, expect, it } from "vitest";
 import {
   BASE,
   DESKTOP,
-  type EventFacts,
-  events,
   fillCheckout,
   findSeats,
   HELD,
-  launch,
   MINE,
   mapReady,
   open,
@@ -17,24 +14,12 @@ import {
   PHONE,
   SOLD,
   tapSeat,
+  useBrowser,
   waitForOrder,
   waitForStyle,
 } from "./browser";
 
-let browser: Browser;
-let small: EventFacts;
-let large: EventFacts;
-
-beforeAll(async () => {
-  browser = await launch();
-  const all = await events();
-  small = all[0];
-  large = all[all.length - 1];
-});
-afterAll(() => browser?.close());
-afterEach(async () => {
-  for (const context of browser.contexts()) await context.close();
-});
+const stage = useBrowser();
 
 async function holdTwo(page: Page, event: string): Promise<number[]> {
   await openMap(page, event);
@@ -51,13 +36,13 @@ describe.each([
   ["a desktop", DESKTOP],
 ] as const)("on %s", (_, size) => {
   it("a buyer finds an event, taps seats, pays and has tickets, and a second browser sees it happen", async () => {
-    const watcher = await open(browser, DESKTOP);
-    await openMap(watcher.page, small.id);
+    const watcher = await open(stage.browser, DESKTOP);
+    await openMap(watcher.page, stage.small.id);
 
-    const { page, errors } = await open(browser, size);
+    const { page, errors } = await open(stage.browser, size);
     await page.goto(BASE);
     await page
-      .getByRole("link", { name: new RegExp(small.name) })
+      .getByRole("link", { name: new RegExp(stage.small.name) })
       .first()
       .click();
     await mapReady(page);
@@ -92,8 +77,8 @@ describe.each([
   });
 
   it("a declined card is said plainly and another one pays", async () => {
-    const { page, errors } = await open(browser, size);
-    const seats = await holdTwo(page, small.id);
+    const { page, errors } = await open(stage.browser, size);
+    const seats = await holdTwo(page, stage.small.id);
     await page.getByRole("button", { name: /^Check out/ }).click();
     await fillCheckout(page, "pm_card_visa_chargeDeclinedInsufficientFunds");
     await page.getByRole("button", { name: /^Pay / }).click();
@@ -111,10 +96,10 @@ describe.each([
 
 describe("a buyer", () => {
   it("may let a seat go, take more time, and cancel after a decline; the seats are free again", async () => {
-    const watcher = await open(browser, DESKTOP);
-    await openMap(watcher.page, small.id);
-    const { page, errors } = await open(browser, DESKTOP);
-    const [kept, dropped] = await holdTwo(page, small.id);
+    const watcher = await open(stage.browser, DESKTOP);
+    await openMap(watcher.page, stage.small.id);
+    const { page, errors } = await open(stage.browser, DESKTOP);
+    const [kept, dropped] = await holdTwo(page, stage.small.id);
     await page
       .getByRole("button", { name: /^Remove / })
       .nth(1)
@@ -141,8 +126,8 @@ describe("a buyer", () => {
   });
 
   it("may have an order paid on another device, by its link", async () => {
-    const { page, errors } = await open(browser, PHONE);
-    await holdTwo(page, small.id);
+    const { page, errors } = await open(stage.browser, PHONE);
+    await holdTwo(page, stage.small.id);
     await page.getByRole("button", { name: /^Check out/ }).click();
     await fillCheckout(page, "pm_card_visa_chargeDeclined");
     await page.getByRole("button", { name: /^Pay / }).click();
@@ -153,7 +138,7 @@ describe("a buyer", () => {
       return (await read.json()).order.pay_url as string;
     });
 
-    const other = await open(browser, DESKTOP);
+    const other = await open(stage.browser, DESKTOP);
     const { pathname, hash } = new URL(link);
     await other.page.goto(`${BASE}${pathname}#x${hash.slice(2)}`);
     await other.page.getByRole("link", { name: "My tickets" }).last().waitFor();
@@ -177,8 +162,8 @@ describe("a buyer", () => {
   });
 
   it("keeps the seats through a reload", async () => {
-    const { page } = await open(browser, PHONE);
-    const seats = await holdTwo(page, small.id);
+    const { page } = await open(stage.browser, PHONE);
+    const seats = await holdTwo(page, stage.small.id);
     await page.reload();
     await mapReady(page);
     await waitForStyle(page, seats, MINE);
@@ -186,8 +171,8 @@ describe("a buyer", () => {
   });
 
   it("sees a slow payment as in progress, and its truth in the end", async () => {
-    const { page } = await open(browser, DESKTOP);
-    await holdTwo(page, small.id);
+    const { page } = await open(stage.browser, DESKTOP);
+    await holdTwo(page, stage.small.id);
     await page.getByRole("button", { name: /^Check out/ }).click();
     await fillCheckout(page, "pm_sim_delay_5s");
     await page.getByRole("button", { name: /^Pay / }).click();
@@ -195,21 +180,70 @@ describe("a buyer", () => {
     expect(await page.locator(".ticket").count()).toBe(2);
   });
 
-  it("is never asked to pay again while a payment is unknown, and hears when it is settled", async () => {
-    const { page } = await open(browser, DESKTOP);
-    await holdTwo(page, small.id);
+  it("is never asked to pay again while a payment is unknown, and the seats stay theirs", async () => {
+    const watcher = await open(stage.browser, DESKTOP);
+    await openMap(watcher.page, stage.small.id);
+    const { page, errors } = await open(stage.browser, PHONE);
+    const seats = await holdTwo(page, stage.small.id);
     await page.getByRole("button", { name: /^Check out/ }).click();
-    await fillCheckout(page, "pm_sim_timeout_charged");
+    await fillCheckout(page, "pm_sim_timeout_not_charged");
     await page.getByRole("button", { name: /^Pay / }).click();
-    await page.waitForURL(/\/orders\//, { timeout: 40_000 });
-    await page.waitForSelector(".state-card");
-    expect(await page.getByRole("button", { name: /pay/i }).count()).toBe(0);
+    await waitForOrder(page, "payment_unknown");
+    await page.getByText("Do not pay again").waitFor();
+    expect(await page.getByRole("button", { name: /pay|try again|cancel/i }).count()).toBe(0);
+    await waitForStyle(watcher.page, seats, HELD);
+    // A way back to the map leads to the order again, not to another payment.
+    await page.getByRole("link", { name: "Back to the seat map" }).click();
+    await page.getByRole("heading", { name: "Payment in progress" }).waitFor();
+    expect(await page.getByRole("button", { name: /^Check out/ }).count()).toBe(0);
+    await page.getByRole("link", { name: "Go to the order" }).click();
+    await waitForOrder(page, "payment_unknown");
+    expect(errors).toEqual([]);
+  }, 90_000);
+
+  it.each([
+    ["by a push", true],
+    ["without one, by asking", false],
+  ])("hears how an unknown payment ended, %s", async (_, pushes) => {
+    const { page, errors } = await open(stage.browser, DESKTOP);
+    // To this page the server knows nothing yet, until it may.
+    let known = false;
+    const veiled = (text: string) => {
+      const message = JSON.parse(text);
+      if (message.order) message.order = { ...message.order, state: "payment_unknown", tickets: undefined };
+      return JSON.stringify(message);
+    };
+    let tell = () => {};
+    await page.routeWebSocket(/\/v1\/socket$/, (client) => {
+      client.connectToServer().onMessage((message) => {
+        if (typeof message !== "string" || known) return client.send(message);
+        if (message.includes('"push":"order.update"')) tell = () => client.send(message);
+        client.send(veiled(message));
+      });
+    });
+    await page.route(/\/v1\/orders\/ord_/, async (route) => {
+      const answer = await route.fetch();
+      if (known) return route.fulfill({ response: answer });
+      await route.fulfill({ response: answer, body: veiled(await answer.text()) });
+    });
+    await holdTwo(page, stage.small.id);
+    await page.getByRole("button", { name: /^Check out/ }).click();
+    await fillCheckout(page, "pm_card_visa");
+    await page.getByRole("button", { name: /^Pay / }).click();
+    await waitForOrder(page, "payment_unknown");
+    await page.getByText("Do not pay again").waitFor();
+    if (pushes) await page.unrouteAll({ behavior: "ignoreErrors" });
+    if (pushes) await page.route(/\/v1\/orders\/ord_/, (route) => route.abort());
+    known = true;
+    if (pushes) tell();
     await waitForOrder(page, "paid");
-  }, 120_000);
+    expect(await page.locator(".ticket").count()).toBe(2);
+    expect(errors).toEqual([]);
+  });
 
   it("confirms at the bank when it asks, and comes back to tickets", async () => {
-    const { page, errors } = await open(browser, PHONE);
-    await holdTwo(page, small.id);
+    const { page, errors } = await open(stage.browser, PHONE);
+    await holdTwo(page, stage.small.id);
     await page.getByRole("button", { name: /^Check out/ }).click();
     await fillCheckout(page, "pm_card_authenticationRequired");
     await page.getByRole("button", { name: /^Pay / }).click();
@@ -222,9 +256,26 @@ describe("a buyer", () => {
     expect(errors).toEqual([]);
   });
 
+  it("may refuse at the bank, and is told so with another way to pay", async () => {
+    const { page, errors } = await open(stage.browser, DESKTOP);
+    await holdTwo(page, stage.small.id);
+    await page.getByRole("button", { name: /^Check out/ }).click();
+    await fillCheckout(page, "pm_card_authenticationRequired");
+    await page.getByRole("button", { name: /^Pay / }).click();
+    await waitForOrder(page, "action_required");
+    await page.getByRole("link", { name: "Continue to your bank" }).click();
+    await page.getByRole("button", { name: "Fail" }).click();
+    await waitForOrder(page, "payment_declined");
+    await page.getByText("Nothing was charged.").waitFor();
+    await page.locator('input[value="pm_card_visa"]').check();
+    await page.getByRole("button", { name: /^Try again/ }).click();
+    await waitForOrder(page, "paid");
+    expect(errors).toEqual([]);
+  });
+
   it("chooses standing places by number", async () => {
-    const { page, errors } = await open(browser, PHONE);
-    await openMap(page, large.id);
+    const { page, errors } = await open(stage.browser, PHONE);
+    await openMap(page, stage.large.id);
     await page.getByRole("button", { name: "List" }).click();
     await page.locator(".section-list button").first().click();
     const picker = page.getByRole("dialog");

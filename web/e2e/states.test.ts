@@ -1,28 +1,18 @@
 //! What an event's page says in each of its states, and what it offers to do there, on a phone as on a desktop. The states
 //! are put into the answer of the real server, which has events on sale only.
-import type { Browser, Page } from "playwright-core";
-import { afterAll, afterEach, beforeAll, describe, expect, it } from "vitest";
-import { axe, BASE, DESKTOP, type EventFacts, events, launch, mapReady, open, PHONE } from "./browser";
+import type { Page } from "playwright-core";
+import { describe, expect, it } from "vitest";
+import { axe, BASE, DESKTOP, mapReady, open, PHONE, useBrowser } from "./browser";
 
-let browser: Browser;
-let small: EventFacts;
-
-beforeAll(async () => {
-  browser = await launch();
-  small = (await events())[0];
-});
-afterAll(() => browser?.close());
-afterEach(async () => {
-  for (const context of browser.contexts()) await context.close();
-});
+const stage = useBrowser();
 
 /** The event's page, with these facts changed. */
 async function openAs(page: Page, facts: object): Promise<void> {
-  await page.route(new RegExp(`/v1/events/${small.id}$`), async (route) => {
+  await page.route(new RegExp(`/v1/events/${stage.small.id}$`), async (route) => {
     const answer = await route.fetch();
     await route.fulfill({ response: answer, json: { ...(await answer.json()), ...facts } });
   });
-  await page.goto(`${BASE}/events/${small.id}`);
+  await page.goto(`${BASE}/events/${stage.small.id}`);
   await mapReady(page);
 }
 
@@ -41,7 +31,7 @@ describe.each([
   ["desktop", DESKTOP],
 ])("an event on a %s", (_, size) => {
   it.each(STATES)("that is %s says what can be done now", async (state, title, hint) => {
-    const { page, errors } = await open(browser, size);
+    const { page, errors } = await open(stage.browser, size);
     await openAs(page, { state, waitlist: false });
     const panel = page.getByRole("complementary", { name: "Your seats" });
     await panel.getByRole("heading", { name: title }).waitFor();
@@ -53,7 +43,7 @@ describe.each([
   });
 
   it("lets people join the waiting list of a sold-out event", async () => {
-    const { page } = await open(browser, size);
+    const { page } = await open(stage.browser, size);
     await openAs(page, { state: "sold_out", waitlist: true });
     if (size === PHONE) await page.getByRole("button", { name: "Waiting list" }).click();
     // The real event is on sale and has no list: what it answers is told in words.
@@ -62,7 +52,7 @@ describe.each([
   });
 
   it("says when a presale code opens nothing", async () => {
-    const { page, errors } = await open(browser, size);
+    const { page, errors } = await open(stage.browser, size);
     await openAs(page, { state: "presale" });
     if (size === PHONE) await page.getByRole("button", { name: "Presale code" }).click();
     await page.getByLabel("Presale code").fill("nonsense");
@@ -75,7 +65,7 @@ describe.each([
 });
 
 it("a presale code opens seats on the map, and does so again after a reload", async () => {
-  const { page, errors } = await open(browser, PHONE);
+  const { page, errors } = await open(stage.browser, PHONE);
   await page.routeWebSocket(/\/v1\/socket$/, (client) => {
     const server = client.connectToServer();
     client.onMessage((message) => {
@@ -97,22 +87,22 @@ it("a presale code opens seats on the map, and does so again after a reload", as
 });
 
 it("prices that change are told, and the chips follow", async () => {
-  const { page } = await open(browser, DESKTOP);
+  const { page } = await open(stage.browser, DESKTOP);
   await page.routeWebSocket(/\/v1\/socket$/, (client) => {
     client.connectToServer().onMessage((message) => client.send(message));
     setTimeout(async () => {
-      const event = await (await fetch(`${BASE}/v1/events/${small.id}`)).json();
+      const event = await (await fetch(`${BASE}/v1/events/${stage.small.id}`)).json();
       const tiers = event.price_tiers.map((tier: object) => ({ ...tier, price_minor: 12_300, fee_minor: 0 }));
-      client.send(JSON.stringify({ push: "price.change", event: small.id, price_tiers: tiers }));
+      client.send(JSON.stringify({ push: "price.change", event: stage.small.id, price_tiers: tiers }));
     }, 1_500);
   });
-  await page.goto(`${BASE}/events/${small.id}`);
+  await page.goto(`${BASE}/events/${stage.small.id}`);
   await page.getByText("Prices have changed.").waitFor();
   await page.locator(".chips").getByText("€123").first().waitFor();
 });
 
 it("nothing is wider than a small phone, in the longer language too", async () => {
-  const { page } = await open(browser, { ...PHONE, viewport: { width: 320, height: 568 }, locale: "de-DE" });
+  const { page } = await open(stage.browser, { ...PHONE, viewport: { width: 320, height: 568 }, locale: "de-DE" });
   const overflow = () => page.evaluate(() => document.documentElement.scrollWidth - innerWidth);
   await page.goto(BASE);
   await page.waitForSelector(".card h3");
@@ -124,7 +114,7 @@ it("nothing is wider than a small phone, in the longer language too", async () =
 });
 
 it("an address that leads nowhere says so", async () => {
-  const { page } = await open(browser, PHONE);
+  const { page } = await open(stage.browser, PHONE);
   const answer = await page.goto(`${BASE}/nowhere`);
   expect(answer?.status()).toBe(404);
   await page.getByRole("heading", { name: "There is nothing here" }).waitFor();

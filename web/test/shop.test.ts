@@ -1,7 +1,7 @@
 //! The shop: pushes of the organiser and of the waiting list become baskets and notices; its commands carry keys.
 import { describe, expect, it } from "vitest";
 import { type Notice, Shop } from "../src/booking/shop";
-import type { EventDetail, Hold, Push } from "../src/proto/messages";
+import type { EventDetail, Hold, Order, Push } from "../src/proto/messages";
 import type { SeatwireClient } from "../src/socket/client";
 import { factsAfter } from "../src/state/event_facts";
 
@@ -91,6 +91,30 @@ describe("the waiting list", () => {
     const joined = await shop.joinWaitlist("evt_1", 2);
     expect(joined.ok).toBe(false);
     expect(notices).toEqual([{ kind: "refused", refusal: error }]);
+  });
+});
+
+describe("an order", () => {
+  const order = (state: string, seats = [2]) =>
+    ({ id: "ord_1", event: "evt_1", state, lines: seats.map((seat) => ({ ...holdOf().lines[0], seat })) }) as Order;
+
+  it("locks the hold it was made of while it is open, and uses it up in the end", () => {
+    const { shop } = open();
+    shop.pushed({ push: "hold.update", id: "hld_1", hold: holdOf() } as Push);
+    for (const state of ["payment_pending", "payment_unknown", "payment_declined", "action_required"]) {
+      shop.putOrder(order(state));
+      expect(shop.basket("evt_1").value.hold, state).toEqual(holdOf({ locked: true }));
+    }
+    shop.putOrder(order("paid"));
+    expect(shop.basket("evt_1").value.hold).toBeNull();
+  });
+
+  it("of other seats leaves the hold alone", () => {
+    const { shop } = open();
+    shop.pushed({ push: "hold.update", id: "hld_1", hold: holdOf() } as Push);
+    shop.putOrder(order("payment_unknown", [3]));
+    shop.putOrder(order("paid", [2, 3]));
+    expect(shop.basket("evt_1").value.hold).toEqual(holdOf());
   });
 });
 

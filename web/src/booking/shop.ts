@@ -6,10 +6,12 @@ import type {
   EventId,
   HelloReply,
   Hold,
+  HoldLine,
   HoldReply,
   Order,
   OrderId,
   OrderReply,
+  OrderState,
   Push,
   Refusal,
   UnlockReply,
@@ -45,6 +47,11 @@ export interface BestWish {
   price_tiers?: string[];
 }
 
+/** An order that may still be paid, or may have been. */
+const OPEN: OrderState[] = ["payment_pending", "action_required", "payment_declined", "payment_unknown"];
+/** An order whose hold is over. */
+const SETTLED: OrderState[] = ["paid", "cancelled", "refund_due", "refunded"];
+
 export class Shop {
   readonly orders = signal<ReadonlyMap<OrderId, Order>>(new Map());
   readonly #client: SeatwireClient;
@@ -74,8 +81,7 @@ export class Shop {
 
   /** The order a locked hold belongs to, as far as this page knows. */
   openOrder(event: EventId): Order | undefined {
-    const open = ["payment_pending", "action_required", "payment_declined", "payment_unknown"];
-    return [...this.orders.value.values()].find((order) => order.event === event && open.includes(order.state));
+    return [...this.orders.value.values()].find((order) => order.event === event && OPEN.includes(order.state));
   }
 
   /** A tap on a seat: hold it, or let it go when it is one's own. Ignored while an answer is on its way. */
@@ -201,11 +207,12 @@ export class Shop {
 
   putOrder(order: Order): void {
     this.orders.value = new Map(this.orders.value).set(order.id, order);
-    // A paid or cancelled order has used its hold up; the push about the hold may come later or not at all.
-    if (["paid", "cancelled", "refund_due", "refunded"].includes(order.state)) {
-      const hold = this.basket(order.event).value.hold;
-      if (hold?.locked) this.#move(order.event, { type: "over", id: hold.id });
-    }
+    // The push about the hold may come later or not at all. An open order keeps its hold locked, and whoever comes back to
+    // the map must not be asked to pay for the same seats again; a settled one has used it up.
+    const hold = this.basket(order.event).value.hold;
+    if (!hold || !(hold.locked || isOf(hold, order))) return;
+    if (OPEN.includes(order.state)) this.#move(order.event, { type: "hold", hold: { ...hold, locked: true } });
+    else if (SETTLED.includes(order.state)) this.#move(order.event, { type: "over", id: hold.id });
   }
 
   greeted(hello: HelloReply): void {
@@ -294,6 +301,16 @@ export class Shop {
     const basket = this.basket(event);
     basket.value = basketNext(basket.value, move);
   }
+}
+
+/** Whether the hold has the places of this order, and no others. */
+function isOf(hold: Hold, order: Order): boolean {
+  const places = (lines: HoldLine[]) =>
+    lines
+      .map(({ seat, area, quantity }) => `${seat ?? "area"} ${area ?? ""} ${quantity}`)
+      .sort()
+      .join();
+  return places(hold.lines) === places(order.lines);
 }
 
 function holdIsOver(error: Refusal): boolean {
