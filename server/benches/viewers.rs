@@ -10,7 +10,7 @@ use futures_util::FutureExt;
 use futures_util::future::BoxFuture;
 use seatwire::catalogue::EventFacts;
 use seatwire::clock::Clock;
-use seatwire::command::{Basket, Counter};
+use seatwire::command::{Basket, Counter, Spoken};
 use seatwire::config::{Config, Secret};
 use seatwire::identity::Identities;
 use seatwire::inventory::{FeedMessage, InventoryError, MapState};
@@ -20,7 +20,7 @@ use seatwire::sender::Sender;
 use seatwire::socket::{Behind, Door};
 use seatwire_proto::client::{ClientMessage, Position};
 use seatwire_proto::code::ErrorCode;
-use seatwire_proto::id::{EventId, IdentityId, NodeId};
+use seatwire_proto::id::{EventId, IdentityId, NodeId, SessionId};
 use seatwire_proto::seat::{SeatIndex, SeatState};
 use seatwire_proto::server::{ErrorObject, EventState, OrphanRule, Reply, Rules};
 use std::io::{Read, Write};
@@ -63,8 +63,9 @@ impl MapSource for Shelf {
 }
 
 impl Counter for Shelf {
-    fn run(&self, _: Option<IdentityId>, message: ClientMessage) -> BoxFuture<'_, Reply> {
-        async move { Reply::error(Some(message.id), ErrorObject::new(ErrorCode::Unauthorized, "viewers only")) }.boxed()
+    fn run(&self, _: Option<IdentityId>, _: SessionId, message: ClientMessage) -> BoxFuture<'_, Spoken> {
+        let refusal = ErrorObject::new(ErrorCode::Unauthorized, "viewers only");
+        async move { Reply::error(Some(message.id), refusal).into() }.boxed()
     }
 
     fn basket(&self, _: IdentityId) -> BoxFuture<'_, Result<Basket, ErrorObject>> {

@@ -30,10 +30,11 @@ use crate::checkout::{CheckoutAnswer, CheckoutError, OrderRequest};
 use crate::error;
 use crate::inventory::{Answer, Caller, HoldRecord};
 use crate::metrics::{CommandLabels, CommandOp};
+use bytes::Bytes;
 use futures_util::future::BoxFuture;
 use seatwire_proto::client::{ClientMessage, Command, IdempotencyKey, Position};
 use seatwire_proto::code::ErrorCode;
-use seatwire_proto::id::{EventId, HoldId, IdentityId, OrderId};
+use seatwire_proto::id::{EventId, HoldId, IdentityId, OrderId, SessionId};
 use seatwire_proto::server::{ErrorObject, OrderReply, Push, Reply};
 use serde::Serialize;
 use std::sync::Arc;
@@ -51,38 +52,49 @@ struct Answered {
     result: Result<String, ErrorObject>,
     position: Option<Position>,
     is_replayed: bool,
+    /// What all sessions of the identity are told of it.
+    push: Option<Push>,
 }
 
-/// Tells the identity's other sessions, on any node, what became of the basket; the answer does not wait for it.
-fn push_hold(
-    app: &App,
-    event: &EventFacts,
-    identity: IdentityId,
-    id: HoldId,
-    hold: Option<&HoldRecord>,
-    server_ms: u64,
-) {
-    let push = Push::HoldUpdate { id, hold: hold.map(|hold| hold.to_wire(event, server_ms)) };
-    let sender = app.sender.clone();
-    tokio::spawn(async move { sender.to_identity(identity, &push).await });
+/// A reply, and the framed push that the session which asked is told together with it.
+#[derive(Debug)]
+pub struct Spoken {
+    /// The reply.
+    pub reply: Reply,
+    /// Written behind it, in the same breath: a buyer costs one write a command.
+    pub push: Option<Bytes>,
+}
+
+impl From<Reply> for Spoken {
+    fn from(reply: Reply) -> Self {
+        Self { reply, push: None }
+    }
 }
 
 impl Answered {
     fn ok(body: &impl Serialize) -> Self {
         let result = serde_json::to_string(body).map_err(|error| error::internal(&error));
-        Self { result, position: None, is_replayed: false }
+        Self { result, position: None, is_replayed: false, push: None }
     }
 
     /// An inventory answer: its position and whether it is remembered travel along, also with refusals.
     fn of<T>(answer: &Answer<T>, result: Result<impl Serialize, ErrorObject>) -> Self {
         let result = result.and_then(|body| serde_json::to_string(&body).map_err(|error| error::internal(&error)));
-        Self { result, position: Some(answer.position), is_replayed: answer.is_replayed }
+        Self { result, position: Some(answer.position), is_replayed: answer.is_replayed, push: None }
+    }
+
+    /// Has the identity's sessions told what became of its basket. A remembered answer was told when it was new.
+    fn telling(self, event: &EventFacts, id: HoldId, hold: Option<&HoldRecord>, server_ms: u64) -> Self {
+        if self.is_replayed {
+            return self;
+        }
+        Self { push: Some(Push::HoldUpdate { id, hold: hold.map(|hold| hold.to_wire(event, server_ms)) }), ..self }
     }
 }
 
 impl From<ErrorObject> for Answered {
     fn from(error: ErrorObject) -> Self {
-        Self { result: Err(error), position: None, is_replayed: false }
+        Self { result: Err(error), position: None, is_replayed: false, push: None }
     }
 }
 
@@ -112,6 +124,11 @@ const MAX_FRESH_TURNS: usize = 4;
 
 /// Answers one command. Never fails: whatever goes wrong is a reply with a code.
 pub async fn run(app: &App, who: Option<IdentityId>, message: ClientMessage) -> Reply {
+    speak(app, who, None, message).await.reply
+}
+
+/// The same for a command that came in by `session`, which gets its own push back instead of being told.
+async fn speak(app: &App, who: Option<IdentityId>, session: Option<SessionId>, message: ClientMessage) -> Spoken {
     let ClientMessage { id, key, command } = message;
     let op = command.op();
     let began = Instant::now();
@@ -131,7 +148,10 @@ pub async fn run(app: &App, who: Option<IdentityId>, message: ClientMessage) -> 
     let outcome = answered.result.as_ref().err().map_or("ok", |error| error.code.as_str());
     app.metrics.commands.get_or_create(&CommandLabels { op, outcome }).inc();
     app.metrics.command_seconds.get_or_create(&CommandOp { op }).observe(began.elapsed().as_secs_f64());
-    Reply { id: Some(id), result: answered.result, position: answered.position, is_replayed: answered.is_replayed }
+    let push = who.zip(answered.push).and_then(|(identity, push)| app.sender.to_identity_but(identity, session, &push));
+    let reply =
+        Reply { id: Some(id), result: answered.result, position: answered.position, is_replayed: answered.is_replayed };
+    Spoken { reply, push: push.filter(|_| session.is_some()) }
 }
 
 /// The event of a command that takes seats or places.
@@ -154,8 +174,8 @@ fn position(app: &App, command: &Command) -> Option<Position> {
 }
 
 impl Counter for App {
-    fn run(&self, who: Option<IdentityId>, message: ClientMessage) -> BoxFuture<'_, Reply> {
-        Box::pin(run(self, who, message))
+    fn run(&self, who: Option<IdentityId>, session: SessionId, message: ClientMessage) -> BoxFuture<'_, Spoken> {
+        Box::pin(speak(self, who, Some(session), message))
     }
 
     fn basket(&self, identity: IdentityId) -> BoxFuture<'_, Result<Basket, ErrorObject>> {
@@ -167,20 +187,21 @@ impl Counter for App {
     }
 }
 
+/// The rarer commands are boxed: what is not runs in a task as large as the largest of them, made anew for each hold.
 async fn answer(app: &App, asked: &Asked, command: &Command) -> Result<Answered, ErrorObject> {
     match command {
         Command::Hold(body) => hold::run(app, asked, command, body).await,
-        Command::HoldBest(body) => hold_best::run(app, asked, command, body).await,
-        Command::Unlock(body) => unlock::run(app, asked, command, body).await,
-        Command::HoldArea(body) => hold_area::run(app, asked, command, body).await,
-        Command::WaitlistJoin(body) => waitlist_join::run(app, asked, command, body).await,
-        Command::WaitlistLeave(body) => waitlist_leave::run(app, asked, command, body).await,
-        Command::Extend(body) => extend::run(app, asked, body).await,
-        Command::Release(body) => release::run(app, asked, command, body).await,
-        Command::Checkout(body) => checkout::run(app, asked, command, body).await,
-        Command::Pay(body) => pay::run(app, asked, command, body).await,
-        Command::Cancel(body) => cancel::run(app, asked, body).await,
-        Command::Order(body) => order::run(app, asked, body).await,
+        Command::HoldBest(body) => Box::pin(hold_best::run(app, asked, command, body)).await,
+        Command::Unlock(body) => Box::pin(unlock::run(app, asked, command, body)).await,
+        Command::HoldArea(body) => Box::pin(hold_area::run(app, asked, command, body)).await,
+        Command::WaitlistJoin(body) => Box::pin(waitlist_join::run(app, asked, command, body)).await,
+        Command::WaitlistLeave(body) => Box::pin(waitlist_leave::run(app, asked, command, body)).await,
+        Command::Extend(body) => Box::pin(extend::run(app, asked, body)).await,
+        Command::Release(body) => Box::pin(release::run(app, asked, command, body)).await,
+        Command::Checkout(body) => Box::pin(checkout::run(app, asked, command, body)).await,
+        Command::Pay(body) => Box::pin(pay::run(app, asked, command, body)).await,
+        Command::Cancel(body) => Box::pin(cancel::run(app, asked, body)).await,
+        Command::Order(body) => Box::pin(order::run(app, asked, body)).await,
         Command::Admit(_) | Command::RoomWatch(_) | Command::RoomUnwatch(_) => Err(error::refuse(ErrorCode::UnknownOp)),
         Command::Hello(_) | Command::Ping(_) | Command::Subscribe(_) | Command::Unsubscribe(_) | Command::Resync(_) => {
             // These belong to a socket; over HTTP no route builds them.

@@ -1,12 +1,16 @@
 //! What a session is told besides answers: pushes to one identity wherever its sockets are, to everyone who looks at an
-//! event, to all. Rooms above publish; sessions register as recipients. Between nodes pushes travel as text on Redis
-//! channels, one an identity and one an event, in a cluster sharded ones on the master of their name; they are hints: what
-//! matters is read again at the next `hello`.
+//! event, to all. Rooms above publish; sessions register as recipients. This node's sockets are told at once. To the other
+//! nodes pushes travel by Redis: those to identities in batches that every node hears (`sender/courier.rs`), those to an
+//! event on a channel of its own. They are hints: what matters is read again at the next `hello`.
+
+mod courier;
 
 use crate::masters::{Connector, Masters};
 use crate::metrics::{Metrics, StoreLabels, StoreName};
 use crate::subscriber::{Heard, Hearing, Subscriber, SubscriberError};
 use bytes::Bytes;
+use courier::Courier;
+pub use courier::cluster_channel;
 use dashmap::DashMap;
 use dashmap::mapref::entry::Entry;
 use fred::prelude::*;
@@ -52,20 +56,38 @@ struct Inner {
 }
 
 struct Remote {
-    publishers: Masters<PublisherConnector>,
-    subscriber: Subscriber,
+    publisher: Arc<Publisher>,
+    courier: Courier,
+}
+
+/// Publishes on the master that serves a channel.
+struct Publisher {
+    masters: Masters<PublisherConnector>,
     metrics: Arc<Metrics>,
 }
 
-impl Remote {
-    async fn publish(&self, channel: &str, text: &str) -> Result<(), Error> {
-        let Some(client) = self.publishers.of(channel) else {
+impl Publisher {
+    /// Publishes once, and once more when the channel's master is another one now. Lost when Redis does not answer.
+    async fn publish(&self, channel: &str, payload: Bytes) {
+        let mut published = self.try_publish(channel, payload.clone()).await;
+        if published.as_ref().is_err_and(|error| error.details().starts_with("MOVED")) {
+            self.masters.moved().await;
+            published = self.try_publish(channel, payload).await;
+        }
+        if let Err(error) = published {
+            self.metrics.store_failures.get_or_create(&StoreLabels { store: StoreName::redis }).inc();
+            tracing::warn!(%error, channel, "a push could not be published");
+        }
+    }
+
+    async fn try_publish(&self, channel: &str, payload: Bytes) -> Result<(), Error> {
+        let Some(client) = self.masters.of(channel) else {
             return Err(Error::new(ErrorKind::Cluster, "no master serves the channel"));
         };
-        if self.publishers.is_cluster() {
-            client.spublish::<(), _, _>(channel, text).await
+        if self.masters.is_cluster() {
+            client.spublish::<(), _, _>(channel, payload).await
         } else {
-            client.publish::<(), _, _>(channel, text).await
+            client.publish::<(), _, _>(channel, payload).await
         }
     }
 }
@@ -109,8 +131,10 @@ impl Sender {
     /// When Redis cannot be reached.
     pub async fn connect(redis_url: &str, metrics: Arc<Metrics>) -> Result<Self, SubscriberError> {
         let (subscriber, hearing) = Subscriber::connect(redis_url).await?;
-        let publishers = Masters::connect(redis_url, PublisherConnector).await?;
-        let sender = Self::with(Some(Remote { publishers, subscriber, metrics }));
+        let masters = Masters::connect(redis_url, PublisherConnector).await?;
+        let publisher = Arc::new(Publisher { masters, metrics });
+        let courier = Courier::start(&publisher, subscriber).await?;
+        let sender = Self::with(Some(Remote { publisher, courier }));
         tokio::spawn(sender.clone().listen(hearing));
         Ok(sender)
     }
@@ -126,22 +150,32 @@ impl Sender {
     }
 
     /// Pushes to every session of the identity, on any node. Lost when Redis is down, but for the sockets of this node.
-    pub async fn to_identity(&self, identity: IdentityId, push: &Push) {
-        let Some(text) = encode(push) else { return };
-        if !self.publish(&identity_channel(identity), &text).await {
-            self.tell_identity(identity, &text);
+    pub fn to_identity(&self, identity: IdentityId, push: &Push) {
+        self.to_identity_but(identity, None, push);
+    }
+
+    /// The same but for one session, for which the framed push is handed back.
+    pub fn to_identity_but(&self, identity: IdentityId, session: Option<SessionId>, push: &Push) -> Option<Bytes> {
+        let frame = framed(push)?;
+        self.tell_identity(identity, session, &frame);
+        if let Some(remote) = &self.inner.remote {
+            remote.courier.carry(identity, &frame);
         }
+        Some(frame)
     }
 
     /// Pushes to everyone who looks at the event, on any node.
     pub async fn to_event(&self, event: EventId, push: &Push) {
-        let Some(text) = encode(push) else { return };
-        self.publish(&notice_channel(event), &text).await;
+        if let (Some(text), Some(remote)) = (encode(push), &self.inner.remote) {
+            remote.publisher.publish(&notice_channel(event), text.into()).await;
+        }
     }
 
     /// Tells every node that looks at the event to read its facts anew. Nodes that miss it find out within about a second.
     pub async fn event_changed(&self, event: EventId) {
-        self.publish(&facts_channel(event), "").await;
+        if let Some(remote) = &self.inner.remote {
+            remote.publisher.publish(&facts_channel(event), Bytes::new()).await;
+        }
     }
 
     /// Pushes to every session of this node.
@@ -157,24 +191,9 @@ impl Sender {
         *self.inner.everyone.write() = Some(everyone);
     }
 
-    /// Adds a session of the identity; returns how many it has on this node now. The oldest stands first.
-    ///
-    /// # Errors
-    /// When pushes from other nodes cannot be heard; the session is added all the same.
-    pub async fn register(
-        &self,
-        identity: IdentityId,
-        recipient: Arc<dyn Recipient>,
-    ) -> Result<usize, SubscriberError> {
-        let (count, is_first) = {
-            let mut recipients = self.inner.identities.entry(identity).or_default();
-            recipients.push(recipient);
-            (recipients.len(), recipients.len() == 1)
-        };
-        if is_first && let Some(remote) = &self.inner.remote {
-            remote.subscriber.subscribe(&identity_channel(identity)).await?;
-        }
-        Ok(count)
+    /// Adds a session of the identity; the oldest stands first.
+    pub fn register(&self, identity: IdentityId, recipient: Arc<dyn Recipient>) {
+        self.inner.identities.entry(identity).or_default().push(recipient);
     }
 
     /// Takes the oldest sessions off, so that at most `most` are left, and hands them back to be dismissed.
@@ -189,68 +208,33 @@ impl Sender {
     pub fn unregister(&self, identity: IdentityId, session: SessionId) {
         let Entry::Occupied(mut entry) = self.inner.identities.entry(identity) else { return };
         entry.get_mut().retain(|recipient| recipient.session_id() != session);
-        if !entry.get().is_empty() {
-            return;
-        }
-        entry.remove();
-        if self.inner.remote.is_some() {
-            let sender = self.clone();
-            tokio::spawn(async move { sender.forget(identity).await });
+        if entry.get().is_empty() {
+            entry.remove();
         }
     }
 
-    /// Stops listening for an identity, unless it has come back meanwhile.
-    async fn forget(&self, identity: IdentityId) {
-        let Some(remote) = &self.inner.remote else { return };
-        if self.inner.identities.contains_key(&identity) {
-            return;
-        }
-        if let Err(error) = remote.subscriber.unsubscribe(&identity_channel(identity)).await {
-            tracing::debug!(%error, %identity, "could not unsubscribe");
-        }
-        // It came back between the look and the command: listen again.
-        if self.inner.identities.contains_key(&identity)
-            && let Err(error) = remote.subscriber.subscribe(&identity_channel(identity)).await
-        {
-            tracing::warn!(%error, %identity, "could not subscribe");
-        }
-    }
-
-    async fn publish(&self, channel: &str, text: &str) -> bool {
-        let Some(remote) = &self.inner.remote else { return false };
-        let mut published = remote.publish(channel, text).await;
-        if published.as_ref().is_err_and(|error| error.details().starts_with("MOVED")) {
-            remote.publishers.moved().await;
-            published = remote.publish(channel, text).await;
-        }
-        match published {
-            Ok(()) => true,
-            Err(error) => {
-                remote.metrics.store_failures.get_or_create(&StoreLabels { store: StoreName::redis }).inc();
-                tracing::warn!(%error, channel, "a push could not be published");
-                false
-            }
-        }
-    }
-
-    fn tell_identity(&self, identity: IdentityId, text: &str) {
-        let Some(recipients) = self.inner.identities.get(&identity).map(|recipients| recipients.clone()) else {
+    fn tell_identity(&self, identity: IdentityId, but: Option<SessionId>, frame: &Bytes) {
+        let Some(recipients) = self.inner.identities.get(&identity).map(|recipients| {
+            let is_told = |recipient: &&Arc<dyn Recipient>| but.is_none_or(|session| recipient.session_id() != session);
+            recipients.iter().filter(is_told).cloned().collect::<Vec<_>>()
+        }) else {
             return;
         };
-        let frame = text_frame(text);
         for recipient in recipients {
-            recipient.tell(&frame);
+            recipient.tell(frame);
         }
     }
 
     async fn listen(self, mut hearing: Hearing) {
         loop {
             match hearing.next().await {
-                Heard::Message { channel, payload } => {
-                    let identity = channel.strip_prefix(IDENTITY_PREFIX).and_then(|id| id.parse().ok());
-                    if let (Some(identity), Ok(text)) = (identity, std::str::from_utf8(&payload)) {
-                        self.tell_identity(identity, text);
-                    }
+                Heard::Message { payload, .. } => {
+                    let Some(remote) = &self.inner.remote else { return };
+                    remote.courier.unpack(&payload, |identity, frame| {
+                        if self.inner.identities.contains_key(&identity) {
+                            self.tell_identity(identity, None, &Bytes::copy_from_slice(frame));
+                        }
+                    });
                 }
                 // Pushes are hints: hold and order stand in Redis and Postgres.
                 Heard::Gap => {}
@@ -258,12 +242,6 @@ impl Sender {
             }
         }
     }
-}
-
-const IDENTITY_PREFIX: &str = "seatwire:push:";
-
-fn identity_channel(identity: IdentityId) -> String {
-    format!("{IDENTITY_PREFIX}{identity}")
 }
 
 /// Where it is said that an event's facts changed.

@@ -1,17 +1,18 @@
 //! The counter as the door sees it. A trait, so that sockets can be tested and measured without stores behind them.
 
+use super::Spoken;
 use super::hello::Basket;
 use crate::catalogue::EventFacts;
 use futures_util::future::BoxFuture;
 use seatwire_proto::client::ClientMessage;
-use seatwire_proto::id::{EventId, IdentityId};
-use seatwire_proto::server::{ErrorObject, Reply};
+use seatwire_proto::id::{EventId, IdentityId, SessionId};
+use seatwire_proto::server::ErrorObject;
 use std::sync::Arc;
 
 /// Answers commands that need a store.
 pub trait Counter: Send + Sync + 'static {
-    /// Answers one command; whatever goes wrong is a reply with a code.
-    fn run(&self, who: Option<IdentityId>, message: ClientMessage) -> BoxFuture<'_, Reply>;
+    /// Answers one command of a session; whatever goes wrong is a reply with a code.
+    fn run(&self, who: Option<IdentityId>, session: SessionId, message: ClientMessage) -> BoxFuture<'_, Spoken>;
 
     /// What the identity has open, or `unavailable` when no store can tell.
     fn basket(&self, identity: IdentityId) -> BoxFuture<'_, Result<Basket, ErrorObject>>;

@@ -102,11 +102,11 @@ fn follow(app: &App, identity: IdentityId, mut silent: Vec<(Arc<EventFacts>, Opt
                     continue;
                 };
                 if let Some(id) = told.filter(|&id| open.as_ref().is_none_or(|hold| hold.id != id)) {
-                    sender.to_identity(identity, &Push::HoldUpdate { id, hold: None }).await;
+                    sender.to_identity(identity, &Push::HoldUpdate { id, hold: None });
                 }
                 if let Some(hold) = open {
                     let wire = hold.to_wire(&event, inventory.now_ms());
-                    sender.to_identity(identity, &Push::HoldUpdate { id: hold.id, hold: Some(wire) }).await;
+                    sender.to_identity(identity, &Push::HoldUpdate { id: hold.id, hold: Some(wire) });
                 }
             }
             if still.is_empty() {

@@ -1,6 +1,6 @@
 //! `hold`: these seats, all or none. Checks what needs no I/O in the stated order, then asks the shelf.
 
-use super::{Answered, Asked, check_bounds, find_event, push_hold};
+use super::{Answered, Asked, check_bounds, find_event};
 use crate::app::App;
 use crate::catalogue::EventFacts;
 use crate::error;
@@ -28,23 +28,20 @@ pub(super) async fn run(
     let rules = layout.map(|layout| SeatRules::of(&event, &layout.shape, &body.seats)).unwrap_or_default();
     let answer = app.inventory.hold_by_rules(caller, &body.seats, &rules).await;
     let answer = answer.map_err(|error| error::inventory(&error))?;
-    answered(app, asked, &event, &answer, &body.seats).await
+    Ok(answered(app, &event, &answer, &body.seats).await)
 }
 
 /// The reply to `hold` and `hold_area`; `wanted` are the seats asked for, near which alternatives are looked for.
 pub(super) async fn answered(
     app: &App,
-    asked: &Asked,
     event: &EventFacts,
     answer: &Answer<HoldOutcome>,
     wanted: &[SeatIndex],
-) -> Result<Answered, ErrorObject> {
-    let result = match &answer.outcome {
+) -> Answered {
+    match &answer.outcome {
         HoldOutcome::Held { hold, .. } => {
-            if !answer.is_replayed {
-                push_hold(app, event, asked.identity()?, hold.id, Some(hold), answer.server_ms);
-            }
-            Ok(HoldReply { hold: Some(hold.to_wire(event, answer.server_ms)) })
+            let reply = HoldReply { hold: Some(hold.to_wire(event, answer.server_ms)) };
+            Answered::of(answer, Ok(reply)).telling(event, hold.id, Some(hold), answer.server_ms)
         }
         HoldOutcome::Refused(refusal) => {
             let alternatives = match refusal {
@@ -54,10 +51,9 @@ pub(super) async fn answered(
                 }
                 _ => Vec::new(),
             };
-            Err(error::refusal(refusal, event, alternatives))
+            Answered::of(answer, Err::<HoldReply, _>(error::refusal(refusal, event, alternatives)))
         }
-    };
-    Ok(Answered::of(answer, result))
+    }
 }
 
 /// Free blocks near the seats that were wanted; none rather than an error when something is not at hand.

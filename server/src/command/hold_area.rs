@@ -17,5 +17,5 @@ pub(super) async fn run(app: &App, asked: &Asked, command: &Command, body: &Hold
     let caller = asked.caller(Arc::clone(&event))?;
     let answer = app.inventory.hold_area(caller, body.area, body.quantity).await;
     let answer = answer.map_err(|error| error::inventory(&error))?;
-    hold::answered(app, asked, &event, &answer, &[]).await
+    Ok(hold::answered(app, &event, &answer, &[]).await)
 }

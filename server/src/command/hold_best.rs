@@ -2,7 +2,7 @@
 //! more, the look is repeated with a newer map, and at last the script itself looks through the sections. "Nothing left" is
 //! only said after a look at the map as it is, with nothing skipped.
 
-use super::{Answered, Asked, check_bounds, find_event, push_hold};
+use super::{Answered, Asked, check_bounds, find_event};
 use crate::app::App;
 use crate::catalogue::{EventFacts, SeatShape};
 use crate::error;
@@ -39,17 +39,16 @@ pub(super) async fn run(app: &App, asked: &Asked, command: &Command, body: &Hold
     let wish = wish(&event, body)?;
     let caller = asked.caller(Arc::clone(&event))?;
     let answer = try_all(app, &caller, wish).await?;
-    let result = match &answer.outcome {
+    Ok(match &answer.outcome {
         HoldOutcome::Held { hold, added, is_together } => {
-            if !answer.is_replayed {
-                push_hold(app, &event, caller.identity, hold.id, Some(hold), answer.server_ms);
-            }
-            let hold = hold.to_wire(&event, answer.server_ms);
-            Ok(HoldBestReply { hold, added: added.clone(), together: *is_together })
+            let wire = hold.to_wire(&event, answer.server_ms);
+            let reply = HoldBestReply { hold: wire, added: added.clone(), together: *is_together };
+            Answered::of(&answer, Ok(reply)).telling(&event, hold.id, Some(hold), answer.server_ms)
         }
-        HoldOutcome::Refused(refusal) => Err(error::refusal(refusal, &event, Vec::new())),
-    };
-    Ok(Answered::of(&answer, result))
+        HoldOutcome::Refused(refusal) => {
+            Answered::of(&answer, Err::<HoldBestReply, _>(error::refusal(refusal, &event, Vec::new())))
+        }
+    })
 }
 
 /// What will do for the buyer, by numbers.

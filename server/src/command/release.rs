@@ -31,5 +31,5 @@ pub(super) async fn run(app: &App, asked: &Asked, command: &Command, body: &Rele
         .release_by_rules(caller, body.hold, what, &rules)
         .await
         .map_err(|error| error::inventory(&error))?;
-    extend::answered(app, asked, &event, body.hold, &answer)
+    Ok(extend::answered(&event, body.hold, &answer))
 }

@@ -60,7 +60,7 @@ async fn deliver(app: &App, row: &OutboxRow) -> anyhow::Result<()> {
         app.checkout.shelf_knows(order.id);
     }
     let view = app.checkout.view(&order).await?;
-    app.sender.to_identity(order.identity, &Push::OrderUpdate { order: view }).await;
+    app.sender.to_identity(order.identity, &Push::OrderUpdate { order: view });
     Ok(())
 }
 
@@ -68,20 +68,20 @@ async fn sell(app: &App, event: &Arc<EventFacts>, order: &OrderRow) -> anyhow::R
     let sold = app.inventory.sell(event, order.id, order.identity, &places(order)).await?.outcome;
     let server_ms = app.inventory.now_ms();
     let hold = sold.hold.as_ref().map(|hold| hold.to_wire(event, server_ms));
-    app.sender.to_identity(order.identity, &Push::HoldUpdate { id: order.hold, hold }).await;
+    app.sender.to_identity(order.identity, &Push::HoldUpdate { id: order.hold, hold });
     for Revoked { was, now } in sold.revoked {
         // What was taken, and then what is left: also when that is nothing.
         let revoked = Push::HoldRevoked { hold: was.to_wire(event, server_ms), reason: "sold".to_owned() };
-        app.sender.to_identity(was.identity, &revoked).await;
+        app.sender.to_identity(was.identity, &revoked);
         let hold = now.map(|hold| hold.to_wire(event, server_ms));
-        app.sender.to_identity(was.identity, &Push::HoldUpdate { id: was.id, hold }).await;
+        app.sender.to_identity(was.identity, &Push::HoldUpdate { id: was.id, hold });
     }
     Ok(())
 }
 
 async fn free(app: &App, event: &Arc<EventFacts>, order: &OrderRow) -> anyhow::Result<()> {
     app.inventory.free(event, order.id, order.identity, &freed(app, order).await?).await?;
-    app.sender.to_identity(order.identity, &Push::HoldUpdate { id: order.hold, hold: None }).await;
+    app.sender.to_identity(order.identity, &Push::HoldUpdate { id: order.hold, hold: None });
     Ok(())
 }
 

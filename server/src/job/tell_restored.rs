@@ -66,8 +66,8 @@ async fn tell(app: &App, restored: &Restored) {
         .await;
     for hold in &restored.revoked {
         let push = Push::HoldRevoked { hold: hold.to_wire(&event, app.inventory.now_ms()), reason: REASON.into() };
-        app.sender.to_identity(hold.identity, &push).await;
-        app.sender.to_identity(hold.identity, &Push::HoldUpdate { id: hold.id, hold: None }).await;
+        app.sender.to_identity(hold.identity, &push);
+        app.sender.to_identity(hold.identity, &Push::HoldUpdate { id: hold.id, hold: None });
     }
 }
 
@@ -88,8 +88,8 @@ async fn tell_missing(app: &App, holds: Vec<HoldRecord>) -> Vec<HoldRecord> {
             Ok((event, FoundHold::Unknown)) => {
                 let wire = hold.to_wire(&event, app.inventory.now_ms());
                 let revoked = Push::HoldRevoked { hold: wire, reason: REASON.into() };
-                app.sender.to_identity(hold.identity, &revoked).await;
-                app.sender.to_identity(hold.identity, &Push::HoldUpdate { id: hold.id, hold: None }).await;
+                app.sender.to_identity(hold.identity, &revoked);
+                app.sender.to_identity(hold.identity, &Push::HoldUpdate { id: hold.id, hold: None });
                 Some(hold)
             }
             Err(error) => {
@@ -110,5 +110,5 @@ async fn tell_owner(app: &App, event: &Arc<EventFacts>, identity: IdentityId, id
         }
     };
     let hold = open.map(|hold| hold.to_wire(event, app.inventory.now_ms()));
-    app.sender.to_identity(identity, &Push::HoldUpdate { id, hold }).await;
+    app.sender.to_identity(identity, &Push::HoldUpdate { id, hold });
 }

@@ -94,8 +94,8 @@ impl Organiser {
             let server_ms = self.inventory.now_ms();
             for hold in ended {
                 let push = Push::HoldRevoked { hold: hold.to_wire(facts, server_ms), reason: reason.to_owned() };
-                self.sender.to_identity(hold.identity, &push).await;
-                self.sender.to_identity(hold.identity, &Push::HoldUpdate { id: hold.id, hold: None }).await;
+                self.sender.to_identity(hold.identity, &push);
+                self.sender.to_identity(hold.identity, &Push::HoldUpdate { id: hold.id, hold: None });
             }
             match next {
                 Some(next) => from = next,

@@ -3,7 +3,7 @@
 
 use super::budget::Bucket;
 use super::transport::{Subscribed, Transport};
-use crate::command::{hello, ping, resync, subscribe};
+use crate::command::{Spoken, hello, ping, resync, subscribe};
 use crate::error;
 use crate::seatmap::SnapshotEncoding;
 use crate::sender::Recipient;
@@ -306,13 +306,13 @@ fn run<T: Transport>(transport: &Arc<T>, message: ClientMessage) {
 
 /// A reply, or that the transport has written one already.
 enum Answer {
-    Reply(Reply),
+    Spoken(Spoken),
     Written,
 }
 
-impl From<Reply> for Answer {
-    fn from(reply: Reply) -> Self {
-        Self::Reply(reply)
+impl<T: Into<Spoken>> From<T> for Answer {
+    fn from(spoken: T) -> Self {
+        Self::Spoken(spoken.into())
     }
 }
 
@@ -399,8 +399,8 @@ fn finish<T: Transport>(transport: &Arc<T>, id: u32, answer: Answer) -> Option<C
         }
     };
     work(&mut transport.session().lock());
-    if let Answer::Reply(reply) = answer {
-        transport.reply(&reply);
+    if let Answer::Spoken(spoken) = answer {
+        transport.speak(&spoken);
     }
     let mut session = transport.session().lock();
     if session.greeting == Greeting::Running {
@@ -418,22 +418,23 @@ async fn answer<T: Transport>(guard: Running<T>, message: ClientMessage) {
     let transport = Arc::clone(&guard.transport);
     let id = message.id;
     let answer = match &message.command {
-        Command::Hello(body) => match greet(&transport, body).await {
+        Command::Hello(body) => match Box::pin(greet(&transport, body)).await {
             Some(result) => reply_of(id, result).into(),
             None => Answer::Written,
         },
-        Command::Subscribe(body) => watch(&transport, id, body).await,
+        Command::Subscribe(body) => Box::pin(watch(&transport, id, body)).await,
         _ => {
-            let (who, is_expired) = {
+            let (who, session, is_expired) = {
                 let session = transport.session().lock();
                 let now_ms = transport.door().clock.now_ms();
-                (session.identity(), session.bearer.as_ref().is_some_and(|bearer| bearer.token_expires_ms <= now_ms))
+                let is_expired = session.bearer.as_ref().is_some_and(|bearer| bearer.token_expires_ms <= now_ms);
+                (session.identity(), session.id, is_expired)
             };
             let needs_token = !matches!(message.command, Command::RoomWatch(_) | Command::RoomUnwatch(_));
             if is_expired && needs_token {
                 refuse(id, ErrorCode::TokenExpired).into()
             } else {
-                transport.door().counter.run(who, message).await.into()
+                transport.door().counter.run(who, session, message).await.into()
             }
         }
     };
@@ -487,7 +488,7 @@ async fn greet<T: Transport>(transport: &Arc<T>, body: &client::Hello) -> Option
                 session.bearer.replace(Box::new(bearer)).is_none()
             };
             if is_new {
-                register(transport, verified.identity).await;
+                register(transport, verified.identity);
             }
             Some(verified.identity)
         }
@@ -547,11 +548,9 @@ fn reply_of(id: u32, result: Result<HelloReply, ErrorObject>) -> Reply {
 }
 
 /// Makes pushes to the identity reach this session, and the oldest of too many sessions go.
-async fn register<T: Transport>(transport: &Arc<T>, identity: IdentityId) {
+fn register<T: Transport>(transport: &Arc<T>, identity: IdentityId) {
     let door = transport.door();
-    if let Err(error) = door.sender.register(identity, Arc::clone(transport) as Arc<dyn Recipient>).await {
-        tracing::warn!(%error, "pushes to an identity cannot be heard");
-    }
+    door.sender.register(identity, Arc::clone(transport) as Arc<dyn Recipient>);
     for oldest in door.sender.surplus(identity, door.config.max_sockets_per_identity) {
         oldest.dismiss(CloseCode::Replaced);
     }

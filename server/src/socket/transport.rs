@@ -3,6 +3,7 @@
 
 use super::Door;
 use super::session::Session;
+use crate::command::Spoken;
 use crate::command::subscribe::Grant;
 use crate::seatmap::Viewer;
 use crate::sender::{Recipient, text_frame};
@@ -53,6 +54,15 @@ pub(super) trait Transport: Viewer + Recipient + Sized + 'static {
     /// Sends a reply.
     fn reply(&self, reply: &Reply) {
         self.send(text_frame(&reply.to_text()));
+    }
+
+    /// Sends a reply and what goes with it, in one write.
+    fn speak(&self, spoken: &Spoken) {
+        let reply = text_frame(&spoken.reply.to_text());
+        match &spoken.push {
+            None => self.send(reply),
+            Some(push) => self.send([&reply[..], push].concat().into()),
+        }
     }
 
     /// Sends a push to this session alone.

@@ -132,8 +132,8 @@ impl Waitlist {
     async fn tell(&self, facts: &EventFacts, hold: &HoldRecord) {
         let wire = hold.to_wire(facts, self.0.inventory.now_ms());
         tracing::info!(event = %facts.id, identity = %hold.identity, hold = %hold.id, "an offer to the waitlist");
-        self.0.sender.to_identity(hold.identity, &Push::WaitlistOffer { hold: wire.clone() }).await;
-        self.0.sender.to_identity(hold.identity, &Push::HoldUpdate { id: hold.id, hold: Some(wire) }).await;
+        self.0.sender.to_identity(hold.identity, &Push::WaitlistOffer { hold: wire.clone() });
+        self.0.sender.to_identity(hold.identity, &Push::HoldUpdate { id: hold.id, hold: Some(wire) });
     }
 
     /// What fits nobody who waits goes on the map: at once where nobody wants its tier, else after a while.

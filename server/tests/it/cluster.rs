@@ -236,7 +236,7 @@ async fn the_death_of_a_master_closes_its_events_alone_and_its_replica_goes_on_w
     // Somebody whose pushes go through the master that dies.
     let guest = loop {
         let guest = Guest::new(&nodes[0].url).await;
-        if Cluster::master_of(&format!("seatwire:push:{}", guest.identity)) == 0 {
+        if Cluster::master_of(&seatwire::sender::cluster_channel(guest.identity.parse().expect("an identity"))) == 0 {
             break guest;
         }
     };

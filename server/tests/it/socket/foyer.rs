@@ -6,7 +6,7 @@ use futures_util::future::BoxFuture;
 use parking_lot::Mutex;
 use seatwire::catalogue::{AreaFacts, EventFacts, SectionFacts};
 use seatwire::clock::Clock;
-use seatwire::command::{Basket, Counter};
+use seatwire::command::{Basket, Counter, Spoken};
 use seatwire::config::{Config, Secret};
 use seatwire::identity::Identities;
 use seatwire::inventory::{FeedMessage, InventoryError, MapState};
@@ -16,7 +16,7 @@ use seatwire::sender::Sender;
 use seatwire::socket::{Behind, Door};
 use seatwire_proto::client::{ClientMessage, Command, Position};
 use seatwire_proto::code::ErrorCode;
-use seatwire_proto::id::{EventId, IdentityId, NodeId};
+use seatwire_proto::id::{EventId, IdentityId, NodeId, SessionId};
 use seatwire_proto::seat::{AreaIndex, SeatIndex, SeatState};
 use seatwire_proto::server::{ErrorObject, EventState, OrphanRule, Reply, Rules, SalesMode};
 use std::collections::VecDeque;
@@ -80,7 +80,7 @@ pub(crate) struct Clerk {
 }
 
 impl Counter for Clerk {
-    fn run(&self, who: Option<IdentityId>, message: ClientMessage) -> BoxFuture<'_, Reply> {
+    fn run(&self, who: Option<IdentityId>, _: SessionId, message: ClientMessage) -> BoxFuture<'_, Spoken> {
         async move {
             let key = message.key.as_ref().map_or("", |key| key.as_str());
             self.begun.lock().push(format!("{} {key}", message.command.op()));
@@ -88,10 +88,11 @@ impl Counter for Clerk {
             if matches!(message.command, Command::Unlock(_)) {
                 panic!("the clerk faints");
             }
-            match who {
+            let reply = match who {
                 Some(_) => Reply::ok(message.id, &serde_json::json!({})).expect("plain data"),
                 None => Reply::error(Some(message.id), ErrorObject::new(ErrorCode::Unauthorized, "who?")),
-            }
+            };
+            reply.into()
         }
         .boxed()
     }

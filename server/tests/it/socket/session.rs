@@ -150,7 +150,7 @@ async fn a_push_reaches_every_session_of_its_identity_and_no_other() {
     let mut tabs = [foyer.client_of(identity).await, foyer.client_of(identity).await];
     let mut stranger = foyer.client_of(IdentityId::generate()).await;
     let push = Push::HoldUpdate { id: HoldId::generate(), hold: None };
-    foyer.sender.to_identity(identity, &push).await;
+    foyer.sender.to_identity(identity, &push);
     for tab in &mut tabs {
         assert_eq!(tab.push("hold.update").await["hold"], Value::Null);
     }

@@ -1,0 +1,159 @@
+//! Carries pushes to the sockets of other nodes. Every node hears every batch and throws away what is for nobody here: at
+//! ten thousand pushes a second a batch costs Redis and the nodes a fraction of what a message and a channel an identity do.
+//! A batch goes as soon as the one before it is published, so a lone push waits for nothing.
+//!
+//! A batch: the node's number (u64), then per push the identity (16 bytes), the frame's length (u32) and the frame; little
+//! endian.
+
+use super::Publisher;
+use crate::subscriber::{Subscriber, SubscriberError};
+use bytes::{BufMut, Bytes, BytesMut};
+use seatwire_proto::id::IdentityId;
+use std::hash::{DefaultHasher, Hash, Hasher};
+use std::sync::Arc;
+use tokio::sync::mpsc;
+
+/// Pushes that wait on a channel; when Redis stalls further ones reach this node's sockets only.
+const MAX_WAITING: usize = 10_000;
+/// Most pushes in a batch: about 64 kB, far below what would hold up Redis' other clients.
+const MAX_BATCH: usize = 256;
+/// Channels in a cluster: so that the death of one master silences an eighth of the identities, not all.
+const CLUSTER_CHANNELS: u64 = 8;
+
+const NODE_LEN: usize = size_of::<u64>();
+const ENTRY_HEAD_LEN: usize = 16 + size_of::<u32>();
+
+pub(super) struct Courier {
+    /// Tells our own batches from others'.
+    node: u64,
+    channels: Vec<mpsc::Sender<(IdentityId, Bytes)>>,
+    /// Kept, since it listens as long as it lives.
+    _subscriber: Subscriber,
+}
+
+impl Courier {
+    /// Listens to the channels and begins to publish.
+    pub(super) async fn start(publisher: &Arc<Publisher>, subscriber: Subscriber) -> Result<Self, SubscriberError> {
+        let node = rand::random();
+        let count = if publisher.masters.is_cluster() { CLUSTER_CHANNELS } else { 1 };
+        let mut channels = Vec::new();
+        for number in 0..count {
+            let name = channel_name(number);
+            subscriber.subscribe(&name).await?;
+            let (send, waiting) = mpsc::channel(MAX_WAITING);
+            tokio::spawn(publish(Arc::clone(publisher), name, node, waiting));
+            channels.push(send);
+        }
+        Ok(Self { node, channels, _subscriber: subscriber })
+    }
+
+    /// Has a framed push told to the identity's sockets of other nodes.
+    pub(super) fn carry(&self, identity: IdentityId, frame: &Bytes) {
+        let channel = &self.channels[channel_of(identity, self.channels.len() as u64) as usize];
+        if channel.try_send((identity, frame.clone())).is_err() {
+            tracing::debug!(%identity, "too many pushes wait for Redis; one is told on this node only");
+        }
+    }
+
+    /// Reads a batch of another node.
+    pub(super) fn unpack(&self, batch: &[u8], tell: impl FnMut(IdentityId, &[u8])) {
+        let unread = unpack(self.node, batch, tell);
+        if unread > 0 {
+            tracing::warn!(bytes = unread, "a batch of pushes that cannot be read to its end");
+        }
+    }
+}
+
+/// Reads a batch that another node than `node` packed; returns how many bytes at its end make no push.
+fn unpack(node: u64, batch: &[u8], mut tell: impl FnMut(IdentityId, &[u8])) -> usize {
+    let Some((packer, mut rest)) = batch.split_first_chunk::<NODE_LEN>() else { return batch.len() };
+    if u64::from_le_bytes(*packer) == node {
+        return 0;
+    }
+    while let Some((identity, frame, behind)) = split_entry(rest) {
+        tell(identity, frame);
+        rest = behind;
+    }
+    rest.len()
+}
+
+fn split_entry(bytes: &[u8]) -> Option<(IdentityId, &[u8], &[u8])> {
+    let (identity, rest) = bytes.split_first_chunk::<16>()?;
+    let (len, rest) = rest.split_first_chunk::<4>()?;
+    let (frame, behind) = rest.split_at_checked(u32::from_le_bytes(*len) as usize)?;
+    Some((IdentityId::from_uuid(uuid::Uuid::from_bytes(*identity)), frame, behind))
+}
+
+async fn publish(
+    publisher: Arc<Publisher>,
+    channel: String,
+    node: u64,
+    mut waiting: mpsc::Receiver<(IdentityId, Bytes)>,
+) {
+    let mut pushes = Vec::with_capacity(MAX_BATCH);
+    while waiting.recv_many(&mut pushes, MAX_BATCH).await > 0 {
+        publisher.publish(&channel, pack(node, &pushes)).await;
+        pushes.clear();
+    }
+}
+
+fn pack(node: u64, pushes: &[(IdentityId, Bytes)]) -> Bytes {
+    let len = pushes.iter().map(|(_, frame)| ENTRY_HEAD_LEN + frame.len()).sum::<usize>();
+    let mut batch = BytesMut::with_capacity(NODE_LEN + len);
+    batch.put_u64_le(node);
+    for (identity, frame) in pushes {
+        batch.put_slice(identity.uuid().as_bytes());
+        batch.put_u32_le(u32::try_from(frame.len()).expect("a push is far below 4 GB"));
+        batch.put_slice(frame);
+    }
+    batch.freeze()
+}
+
+fn channel_of(identity: IdentityId, count: u64) -> u64 {
+    let mut hasher = DefaultHasher::new();
+    identity.uuid().hash(&mut hasher);
+    hasher.finish() % count
+}
+
+fn channel_name(number: u64) -> String {
+    format!("seatwire:push:{number}")
+}
+
+/// Where pushes to an identity travel in a cluster.
+#[must_use]
+pub fn cluster_channel(identity: IdentityId) -> String {
+    channel_name(channel_of(identity, CLUSTER_CHANNELS))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn read(node: u64, batch: &[u8]) -> (Vec<(IdentityId, Bytes)>, usize) {
+        let mut pushes = Vec::new();
+        let unread = unpack(node, batch, |identity, frame| pushes.push((identity, Bytes::copy_from_slice(frame))));
+        (pushes, unread)
+    }
+
+    #[test]
+    fn a_batch_is_read_as_it_was_packed_but_by_its_own_node() {
+        let pushes: Vec<_> =
+            ["one", "", "three"].map(|text| (IdentityId::generate(), Bytes::from_static(text.as_bytes()))).into();
+        let batch = pack(7, &pushes);
+        assert_eq!(read(8, &batch), (pushes, 0));
+        assert_eq!(read(7, &batch), (Vec::new(), 0));
+    }
+
+    #[test]
+    fn what_was_cut_off_is_counted_and_what_stands_before_it_is_told() {
+        let pushes = [
+            (IdentityId::generate(), Bytes::from_static(b"one")),
+            (IdentityId::generate(), Bytes::from_static(b"two")),
+        ];
+        let batch = pack(7, &pushes);
+        for cut in 1..ENTRY_HEAD_LEN + 3 {
+            assert_eq!(read(8, &batch[..batch.len() - cut]), (pushes[..1].to_vec(), ENTRY_HEAD_LEN + 3 - cut));
+        }
+        assert_eq!(read(8, &[1, 2, 3]), (Vec::new(), 3));
+    }
+}
