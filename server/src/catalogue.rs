@@ -113,7 +113,7 @@ impl Catalogue {
     /// As [`Catalogue::event`].
     pub async fn page(&self, id: EventId) -> Result<Option<Arc<EventPage>>, StoreError> {
         let known = self.0.events.get(&id).map(|entry| entry.clone());
-        let Some(entry) = known else { return self.load(id).await };
+        let Some(entry) = known else { return Box::pin(self.load(id)).await };
         let now_ms = self.0.clock.now_ms();
         let age_ms = now_ms.saturating_sub(entry.checked_ms.load(Ordering::Relaxed));
         // What time opens is open to the millisecond, looked at or not.
@@ -128,7 +128,7 @@ impl Catalogue {
         }
         if age_ms >= STALE_MS {
             // Postgres down: commands decide by Redis and the ledger; old facts are better than none.
-            return match self.check(id, &entry).await {
+            return match Box::pin(self.check(id, &entry)).await {
                 Ok(page) => Ok(page),
                 Err(error) => {
                     tracing::warn!(event = %id, %error, "event not refreshed");
@@ -186,6 +186,11 @@ impl Catalogue {
         if let Some(layout) = self.0.layouts.get(hash) {
             return Ok(Some(layout.clone()));
         }
+        // Boxed like all that is asked of Postgres here: a command that finds what it needs in memory pays nothing for it.
+        Box::pin(self.load_layout(hash)).await
+    }
+
+    async fn load_layout(&self, hash: &str) -> Result<Option<Arc<StoredLayout>>, StoreError> {
         let _permit = self.permit().await?;
         if let Some(layout) = self.0.layouts.get(hash) {
             return Ok(Some(layout.clone()));

@@ -136,7 +136,7 @@ async fn speak(app: &App, who: Option<IdentityId>, session: Option<SessionId>, m
     let mut answered = answer(app, &asked, &command).await;
     for _ in 0..MAX_FRESH_TURNS {
         let (Err(object), Some(event)) = (&answered, taken_event(&command)) else { break };
-        if !error::is_stale(object) || app.catalogue.refresh(event).await.is_err() {
+        if !error::is_stale(object) || Box::pin(app.catalogue.refresh(event)).await.is_err() {
             break;
         }
         answered = answer(app, &asked, &command).await;

@@ -81,7 +81,8 @@ impl<'a> Head<'a> {
     }
 }
 
-/// Calls a script until it has run in the event's current life. Returns the epoch it ran in.
+/// Calls a script until it has run in the event's current life. Returns the epoch it ran in. What happens once in a life
+/// is boxed, so that the future of a call stays small: one is made for every command.
 pub(super) async fn call(
     inner: &Arc<Inner>,
     verb: Verb,
@@ -104,7 +105,7 @@ pub(super) async fn call_with(
         let master = inner.scripts.of(head.event.id)?;
         let generation = master.generation();
         let Some((epoch, seq)) = life.current(generation) else {
-            rebuild::open(inner, head.event, &life).await.map_err(not_begun)?;
+            Box::pin(rebuild::open(inner, head.event, &life)).await.map_err(not_begun)?;
             continue;
         };
         let head_bytes = head.encode(master.deadline_ms(), epoch, seq);
@@ -131,12 +132,12 @@ pub(super) async fn call_with(
             },
             Err(Failure::NoScript) => {
                 let seen = master.redis();
-                let now = master.reload(seen.as_ref()).await.map_err(not_begun)?;
+                let now = Box::pin(master.reload(seen.as_ref())).await.map_err(not_begun)?;
                 if seen.is_some_and(|seen| seen != now) {
                     tracing::warn!("another Redis answers: its events will be looked at again");
                 }
             }
-            Err(Failure::Moved) => inner.scripts.moved().await,
+            Err(Failure::Moved) => Box::pin(inner.scripts.moved()).await,
             Err(Failure::Error(error)) if verb.only_reads() => return Err(not_begun(error)),
             Err(Failure::Error(error)) => return Err(error),
         }
