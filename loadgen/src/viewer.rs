@@ -1,23 +1,23 @@
 //! A watcher: joins, follows the map, reports when each frame came, comes back when it is sent away. Most follow frames
 //! by header alone; some keep the whole map and check every digest. `worker` spawns one task for each.
 
-use crate::clock::RunClock;
-use crate::delivery::{Deliveries, Step};
-use crate::pace;
-use crate::socket::{self, BINARY, CLOSE, Decoder, PING, PONG, Received, TEXT, Target};
+mod world;
+
+pub(crate) use world::{Standing, World, join_times};
+
+use crate::delivery::Step;
+use crate::socket::{self, BINARY, CLOSE, Decoder, PING, PONG, Received, TEXT};
 use crate::tally::{Count, Tally, Timing};
-use parking_lot::Mutex;
 use rand::RngExt;
 use seatwire_proto::client::{self, ClientMessage, ClientName, Command, From, Hello, Position, Resync, Subscribe};
-use seatwire_proto::frame::{FrameDecoder, FrameHeader, FrameKind};
-use seatwire_proto::id::EventId;
+use seatwire_proto::frame::{FrameHeader, FrameKind};
 use seatwire_proto::view::{Cursor, Outcome, ResyncReason, View};
 use serde::Deserialize;
 use std::cell::RefCell;
 use std::future::poll_fn;
 use std::pin::{Pin, pin};
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU32, Ordering};
+use std::sync::atomic::Ordering;
 use std::task::{Context, Poll, ready};
 use std::time::Duration;
 use tokio::io::{AsyncRead, AsyncWriteExt, ReadBuf};
@@ -37,38 +37,6 @@ const SUBSCRIBE_ID: u32 = 2;
 
 thread_local! {
     static SCRATCH: RefCell<Box<[u8]>> = RefCell::new(vec![0; SCRATCH_BYTES].into_boxed_slice());
-}
-
-/// Where a watcher stands, for the comparison at the end.
-#[derive(Debug, Clone, Copy, Default)]
-pub(crate) struct Standing {
-    pub(crate) epoch: u32,
-    pub(crate) seq: u64,
-    /// Of its own map if it keeps one, else what the last frame said.
-    pub(crate) digest: u32,
-    pub(crate) is_live: bool,
-}
-
-/// What the watchers of one worker share.
-#[derive(Debug)]
-pub(crate) struct World {
-    pub(crate) clock: RunClock,
-    pub(crate) target: Target,
-    pub(crate) run: u32,
-    pub(crate) event: EventId,
-    pub(crate) accepts_packed2: bool,
-    pub(crate) tally: Mutex<Tally>,
-    pub(crate) deliveries: Mutex<Deliveries>,
-    pub(crate) frames: Mutex<FrameDecoder>,
-    pub(crate) standings: Mutex<Vec<Standing>>,
-    /// Raised to make every watcher ask for a snapshot at its next frame.
-    pub(crate) resync_round: AtomicU32,
-    /// Watchers that have had their first snapshot.
-    pub(crate) ready: AtomicU32,
-    /// Watchers that ended for good.
-    pub(crate) gone: AtomicU32,
-    /// The first reason a socket could not be opened, to be told.
-    pub(crate) first_failure: Mutex<Option<String>>,
 }
 
 /// What a watcher knows of the map.
@@ -429,11 +397,4 @@ impl Watcher {
 /// The header at the front of a frame of which only the front is here.
 fn peek(front: &[u8], frame_bytes: usize) -> Option<FrameHeader> {
     FrameHeader::decode_front(front, frame_bytes).ok()
-}
-
-/// When each watcher of a worker joins: evenly, beginning at a random point of the first interval so that workers mix.
-pub(crate) fn join_times(start_us: u64, viewers: u32, connects_per_s: f64, seed: u64, worker: u32) -> Vec<u64> {
-    let interval_us = 1e6 / connects_per_s;
-    let shift: f64 = pace::chance(seed, "joins", u64::from(worker)).random();
-    (0..viewers).map(|no| start_us + ((f64::from(no) + shift) * interval_us) as u64).collect()
 }
