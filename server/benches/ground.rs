@@ -10,7 +10,7 @@ use std::path::PathBuf;
 /// Both stores.
 pub(crate) struct Ground {
     pub(crate) embedded: Embedded,
-    data: PathBuf,
+    pub(crate) data: PathBuf,
 }
 
 impl Ground {

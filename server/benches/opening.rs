@@ -69,7 +69,9 @@ impl Hall {
 
 /// A node on the ground, its jobs running. Whoever waits longest in a crowd is not to give up.
 pub(crate) async fn node(ground: &Ground) -> Arc<App> {
-    let settings = [("SEATWIRE_REDIS_TIMEOUT_MS", "10000"), ("SEATWIRE_DB_ACQUIRE_MS", "10000")];
+    let data = ground.data.to_string_lossy();
+    let settings =
+        [("SEATWIRE_REDIS_TIMEOUT_MS", "10000"), ("SEATWIRE_DB_ACQUIRE_MS", "10000"), ("SEATWIRE_DATA", &*data)];
     let addresses = Addresses {
         database_url: ground.embedded.database_url(),
         redis_url: ground.embedded.redis_url(),

@@ -80,7 +80,10 @@ impl Till {
         payment_url: &str,
         settings: &[(&str, &str)],
     ) -> Arc<App> {
+        // Mails lie beside the stage's Redis and go with it.
+        let data = stage.redis.folder().to_string_lossy().into_owned();
         let mut pairs = vec![
+            ("SEATWIRE_DATA", data.as_str()),
             ("SEATWIRE_DB_CONNECTIONS", "6"),
             ("SEATWIRE_PAYMENT_TIMEOUT_MS", "500"),
             ("SEATWIRE_RECONCILE_MS", "20"),

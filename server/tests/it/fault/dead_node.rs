@@ -15,15 +15,18 @@ async fn killed_in_the_middle_of_a_rebuild_the_next_node_finishes_it() {
     let second = race.urls.lock().pop().expect("two nodes");
     let fault = async {
         let mut stage = race.stage.lock().await;
-        // The rebuild reads the truth after it has begun the next life: there it waits.
+        // The rebuild reads the truth after it has begun the next life; there it waits for what nobody else reads now.
         let mut held_up = stage.store.pool().begin().await.expect("begins");
         race.nodes.lock()[1].signal("STOP");
         stage.redis.kill();
-        sqlx::raw_sql("lock table taken_seats in access exclusive mode").execute(&mut *held_up).await.expect("locks");
+        sqlx::raw_sql("lock table waitlist_places in access exclusive mode")
+            .execute(&mut *held_up)
+            .await
+            .expect("locks");
         stage.redis.restart().await;
         eventually("the rebuild to wait in its middle", || async {
             let waiting = "select count(*) from pg_stat_activity where datname = current_database()
-                             and wait_event_type = 'Lock' and query like 'select seat_index, state, order_id%'";
+                             and wait_event_type = 'Lock' and query like 'select exists (select 1 from waitlist_places%'";
             let n: i64 = sqlx::query_scalar(waiting).fetch_one(stage.store.pool()).await.expect("counts");
             (n > 0).then_some(())
         })

@@ -223,6 +223,10 @@ impl Race {
                 let answer = self.post(&path, &token, &self.key(), &body).await;
                 if answer["order"]["state"] == "paid" {
                     self.note(at, &token, &seats, &Told::Paid);
+                } else if let Some(order) = answer["order"]["id"].as_str() {
+                    // A busy machine may be too slow for the provider. Whoever may pay again has minutes; not this one.
+                    self.note(at, &token, &seats, &Told::Released);
+                    self.post(&format!("/v1/orders/{order}/cancel"), &token, &self.key(), &json!({})).await;
                 }
             }
             _ => {}

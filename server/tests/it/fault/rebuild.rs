@@ -36,7 +36,7 @@ async fn hold_pairs(till: &Till, first: u32, n: u32) -> Vec<(IdentityId, u32)> {
 #[tokio::test(flavor = "multi_thread")]
 async fn a_stadium_keeps_ninety_nine_of_a_hundred_baskets() {
     let draft = Draft { rows: vec![200; 350], ..Draft::default() };
-    let mut till = Till::open_with(&draft, &[]).await;
+    let mut till = Till::open_with(&draft, &[("SEATWIRE_DB_ACQUIRE_MS", "5000")]).await;
     let event: seatwire_proto::id::EventId = till.event.parse().expect("an id");
     // 21,000 buyers of two seats each.
     let sold = format!(

@@ -60,3 +60,33 @@ async fn another_node_goes_on_when_the_writer_dies_and_at_once_when_it_leaves() 
         assert_eq!(reply["error"]["code"], "seat_taken", "{reply}");
     }
 }
+
+#[tokio::test(flavor = "multi_thread")]
+async fn what_came_while_a_round_was_held_up_is_written_on_the_way_out() {
+    let (stage, event) = Stage::with_event(&Draft::default()).await;
+    let node = stage.node().await;
+    let (mut one, _) = Client::guest(&node.url).await;
+    hold(&mut one, &event, 1).await;
+    eventually("the first hold", || async { (holds_written(&stage).await == 1).then_some(()) }).await;
+    // A round that has read the second hold waits, and the third comes meanwhile.
+    let mut held_up = stage.store.pool().begin().await.expect("begins");
+    sqlx::raw_sql("lock table journal_records in exclusive mode").execute(&mut *held_up).await.expect("locks");
+    let (mut two, _) = Client::guest(&node.url).await;
+    hold(&mut two, &event, 2).await;
+    eventually("the round to wait", || async {
+        let waiting =
+            "select count(*) from pg_stat_activity where datname = current_database() and wait_event_type = 'Lock'";
+        let n: i64 = sqlx::query_scalar(waiting).fetch_one(stage.store.pool()).await.expect("counts");
+        (n > 0).then_some(())
+    })
+    .await;
+    let (mut three, _) = Client::guest(&node.url).await;
+    hold(&mut three, &event, 3).await;
+    node.signal("TERM");
+    let admin = node.admin_url.trim_start_matches("http://").to_owned();
+    eventually("the node to stop", || async { tokio::net::TcpStream::connect(&admin).await.is_err().then_some(()) })
+        .await;
+    held_up.rollback().await.expect("lets go");
+    assert_eq!(node.ended().await, Some(0));
+    assert_eq!(holds_written(&stage).await, 3);
+}

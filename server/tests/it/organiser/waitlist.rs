@@ -20,8 +20,13 @@ struct SoldOut {
 
 impl SoldOut {
     async fn new(settings: &[(&str, &str)]) -> Self {
-        let draft =
-            Draft { rows: vec![1, 3], areas: vec![], blocked: vec![2, 3], has_waitlist: true, ..Draft::default() };
+        Self::with(vec![1, 3], &[2, 3], settings).await
+    }
+
+    /// The same of these rows, with these seats blocked; the last row costs tier B.
+    async fn with(rows: Vec<u32>, blocked: &[u32], settings: &[(&str, &str)]) -> Self {
+        let sold: Vec<u32> = (0..rows.iter().sum()).filter(|seat| !blocked.contains(seat)).collect();
+        let draft = Draft { rows, areas: vec![], blocked: blocked.to_vec(), has_waitlist: true, ..Draft::default() };
         let (stage, event) = Stage::with_event(&draft).await;
         let nodes = vec![stage.node_with(settings).await, stage.node_with(settings).await];
         let admin = Admin::new(&stage, &nodes[0], &[Scope::Inventory, Scope::Events, Scope::Read]).await;
@@ -30,7 +35,7 @@ impl SoldOut {
         let (status, answer) = sold_out.join(&closed, "early", json!({})).await;
         assert_eq!((status, &answer["error"]["code"]), (409, &json!("waitlist_closed")), "seats are on sale: {answer}");
         let mut buyer = Client::guest(&sold_out.nodes[1].url).await.0;
-        let held = buyer.call("hold", json!({"key": "1", "event": sold_out.event, "seats": [0, 1]})).await;
+        let held = buyer.call("hold", json!({"key": "1", "event": sold_out.event, "seats": sold})).await;
         let body = json!({"key": "c", "hold": held["hold"]["id"], "buyer": {"name": "A", "email": "a@example.org"},
             "payment": {"method": "pm_card_visa"}, "expect_total_minor": held["hold"]["total_minor"]});
         let paid = buyer.call("checkout", body).await;
@@ -207,7 +212,7 @@ async fn what_is_kept_survives_the_loss_of_redis_and_of_every_node() {
 }
 
 #[tokio::test]
-async fn what_fits_nobody_goes_on_the_map_after_a_while_and_at_once_where_nobody_wants_its_tier() {
+async fn what_fits_nobody_goes_on_the_map_after_a_while() {
     let sold_out = SoldOut::new(&[("SEATWIRE_WAITLIST_KEEP_MS", "1500")]).await;
     let (_client, guest) = sold_out.waiter(json!({"quantity": 2, "price_tiers": ["B"]})).await;
     let mut viewer = Viewer::of(&sold_out.nodes[0].url, &sold_out.event).await;
@@ -229,6 +234,19 @@ async fn what_fits_nobody_goes_on_the_map_after_a_while_and_at_once_where_nobody
     assert_eq!(seats(&held["hold"]), [2]);
     let (_, place) = sold_out.place(&guest).await;
     assert_eq!(place["place"]["place"], 1, "the place stays: {place}");
+}
+
+#[tokio::test]
+async fn a_seat_whose_tier_nobody_wants_goes_on_the_map_at_once() {
+    let settings = [("SEATWIRE_WAITLIST_KEEP_MS", "600000")];
+    let sold_out = SoldOut::with(vec![2, 2], &[1, 3], &settings).await;
+    let (mut client, _) = sold_out.waiter(json!({"quantity": 1, "price_tiers": ["B"]})).await;
+    let mut viewer = Viewer::of(&sold_out.nodes[0].url, &sold_out.event).await;
+    sold_out.unblock(&[1]).await;
+    viewer.until("nobody waits for tier A", |map| map.states[1] == 0).await;
+    assert!(!client.has_push("waitlist.offer"));
+    sold_out.unblock(&[3]).await;
+    assert_eq!(seats(&client.push("waitlist.offer").await["hold"]), [3]);
 }
 
 #[tokio::test]
