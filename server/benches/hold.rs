@@ -60,6 +60,7 @@ fn event(number: u32, seat_count: u32) -> EventFacts {
         blocked: Default::default(),
         allocations: Vec::new(),
         rules: Rules { seats_per_identity: 10, hold_ttl_ms: 600_000, orphans: OrphanRule::Off },
+        seats_per_instrument: None,
         has_waiting_room: false,
         has_waitlist: false,
     }

@@ -324,7 +324,7 @@ impl Catalogue {
 
     async fn read_from(&self, pool: PgPool, id: EventId) -> Result<Option<Arc<EventPage>>, StoreError> {
         // Several statements as one moment: a change between them would mix two revisions.
-        let mut transaction = pool.begin().await?;
+        let mut transaction = crate::store::begin(&pool).await?;
         sqlx::raw_sql("set transaction isolation level repeatable read read only").execute(&mut *transaction).await?;
         let row = event::event(&mut transaction, id).await?;
         transaction.commit().await?;

@@ -2,12 +2,17 @@
 //! answer is an order or a refusal as soon as it is settled, at latest after a few seconds; what happens later reaches the
 //! buyer by push. `order` says what can follow what, `step` does it, `purchase` drives it, `resolve` picks up what is left.
 
+mod ask;
+mod charge;
+mod dispute;
 mod keyed;
 mod letter;
+mod office;
 pub mod order;
 mod owe;
 mod pace;
 pub mod payment;
+mod places;
 mod purchase;
 mod refund;
 mod refusal;
@@ -17,29 +22,26 @@ mod ticket;
 mod view;
 mod webhook;
 
+pub use ask::{CheckoutAnswer, CheckoutRequest, OrderFile, OrderRequest};
 pub use letter::Letter;
 pub use refund::RefundWhat;
 pub use refusal::{CheckoutError, CheckoutRefusal, CrashPoint};
 pub use resolve::Looked;
 pub use ticket::seal::{Claims, Seal, SealError, verify as verify_ticket};
 pub use ticket::{Admission, PassOn};
-pub use webhook::Received;
+pub use webhook::{APPLIED as APPLIED_EVENTS, Polled, Received};
 
 use crate::catalogue::Catalogue;
 use crate::clock::Clock;
 use crate::config::CheckoutConfig;
 use crate::inventory::Inventory;
-use crate::store::open_payment::{self, OpenPayment};
-use crate::store::refund::{self as refund_rows, RefundRow};
 use crate::store::{Store, order as orders, ticket as tickets};
-use bytes::Bytes;
 use dashmap::DashMap;
 use order::OrderState;
 use pace::Pace;
 use parking_lot::Mutex;
 use payment::stripe::Provider;
-use seatwire_proto::client::{Buyer, IdempotencyKey};
-use seatwire_proto::id::{EventId, HoldId, IdentityId, OrderId, TicketId};
+use seatwire_proto::id::{EventId, IdentityId, OrderId, TicketId};
 use seatwire_proto::server::Order;
 use std::future::Future;
 use std::sync::Arc;
@@ -53,60 +55,6 @@ const MAX_OPEN_ORDERS: u32 = 20;
 const LISTED_AFTER: Duration = Duration::from_secs(60);
 /// A buyer who looks at an order that waits for the provider makes us ask at once, but not more often than this.
 const HASTEN_AFTER: Duration = Duration::from_secs(1);
-
-/// A checkout to be done.
-#[derive(Debug, Clone)]
-pub struct CheckoutRequest {
-    /// Who.
-    pub identity: IdentityId,
-    /// The client's name for the intention.
-    pub key: IdempotencyKey,
-    /// SHA-256 of op and fields.
-    pub fingerprint: [u8; 32],
-    /// What is bought.
-    pub hold: HoldId,
-    /// Who buys.
-    pub buyer: Buyer,
-    /// The provider's payment method.
-    pub method: String,
-    /// What the buyer was shown.
-    pub expect_total_minor: i64,
-}
-
-/// A `pay` or `cancel` to be done.
-#[derive(Debug, Clone)]
-pub struct OrderRequest {
-    /// Who.
-    pub identity: IdentityId,
-    /// The client's name for the intention.
-    pub key: IdempotencyKey,
-    /// SHA-256 of op and fields.
-    pub fingerprint: [u8; 32],
-    /// Which order.
-    pub order: OrderId,
-}
-
-/// An order as an operator sees it.
-#[derive(Debug, Clone)]
-pub struct OrderFile {
-    /// As its buyer sees it.
-    pub order: Order,
-    /// Where it stands in truth.
-    pub state: OrderState,
-    /// The provider's name for it.
-    pub intent: Option<String>,
-    /// Every refund of it, oldest first.
-    pub refunds: Vec<RefundRow>,
-}
-
-/// What a command of the till came to.
-#[derive(Debug, Clone, PartialEq)]
-pub struct CheckoutAnswer {
-    /// The order, or why not.
-    pub outcome: Result<Order, CheckoutRefusal>,
-    /// Given again under the same key.
-    pub is_replayed: bool,
-}
 
 #[derive(Debug)]
 struct Inner {
@@ -337,132 +285,6 @@ impl Checkout {
         .await
     }
 
-    /// Looks at an order whose time has come; `job/reconcile_payments` calls it.
-    ///
-    /// # Errors
-    /// When Postgres does not answer.
-    pub async fn look_at(&self, id: OrderId) -> Result<Looked, CheckoutError> {
-        let inner = self.0.clone();
-        detached(async move { inner.look_at(id).await }).await
-    }
-
-    /// How many of `wanted` orders this node may look at now without asking the provider too often; they are counted.
-    #[must_use]
-    pub fn take_looks(&self, wanted: usize) -> usize {
-        self.0.pace.lock().take(wanted, Instant::now())
-    }
-
-    /// Gives money back, once for the caller's key: the order as it stands then, or why not. For operators: the identity is
-    /// their key's, `key_name` its name, both stand in the log.
-    ///
-    /// # Errors
-    /// When Postgres does not answer.
-    pub async fn refund(
-        &self,
-        request: OrderRequest,
-        key_name: String,
-        what: RefundWhat,
-        reason: String,
-    ) -> Result<CheckoutAnswer, CheckoutError> {
-        let inner = self.0.clone();
-        detached(async move { inner.refund_by_key(request, key_name, what, reason).await }).await
-    }
-
-    /// An order with everything an operator may see of it; `None`: no such order.
-    ///
-    /// # Errors
-    /// When Postgres does not answer.
-    pub async fn file(&self, id: OrderId) -> Result<Option<OrderFile>, CheckoutError> {
-        let inner = self.0.clone();
-        detached(async move {
-            let pool = inner.store.pool();
-            let Some(row) = orders::read(pool, id).await? else { return Ok(None) };
-            let refunds = refund_rows::list_of_order(pool, id).await?;
-            Ok(Some(OrderFile { order: inner.view(&row).await?, state: row.state, intent: row.intent, refunds }))
-        })
-        .await
-    }
-
-    /// Asks the provider about an order now, whatever its time; false: there is nothing to ask.
-    ///
-    /// # Errors
-    /// When Postgres does not answer.
-    pub async fn look_now(&self, id: OrderId) -> Result<bool, CheckoutError> {
-        let inner = self.0.clone();
-        detached(async move {
-            let is_due = orders::make_due(inner.store.pool(), id, inner.clock.now_ms()).await?;
-            inner.check_nudge.notify_one();
-            Ok(is_due)
-        })
-        .await
-    }
-
-    /// Begins the refunds of paid orders of cancelled events, a bounded number; how many. `job/refund_cancelled` calls it.
-    ///
-    /// # Errors
-    /// When Postgres does not answer.
-    pub async fn refund_cancelled(&self) -> Result<usize, CheckoutError> {
-        let inner = self.0.clone();
-        detached(async move { inner.refund_cancelled().await }).await
-    }
-
-    /// Gives up unpaid orders of cancelled events, a bounded number; how many. `job/refund_cancelled` calls it.
-    ///
-    /// # Errors
-    /// When Postgres does not answer.
-    pub async fn cancel_unpaid(&self) -> Result<usize, CheckoutError> {
-        let inner = self.0.clone();
-        detached(async move { inner.cancel_unpaid().await }).await
-    }
-
-    /// Whether the provider is being asked for money: false while its circuit is open, when nobody should be admitted to a
-    /// till that cannot take anything.
-    #[must_use]
-    pub fn is_provider_open(&self) -> bool {
-        self.0.provider.is_admitting()
-    }
-
-    /// Orders whose money has not been settled for a while, or that a person must look at; the oldest first, behind
-    /// `after`, at most `limit`.
-    ///
-    /// # Errors
-    /// When Postgres does not answer.
-    pub async fn open_payments(&self, after: Option<OrderId>, limit: u32) -> Result<Vec<OpenPayment>, CheckoutError> {
-        let inner = self.0.clone();
-        detached(async move {
-            let before_ms = inner.clock.now_ms().saturating_sub(LISTED_AFTER.as_millis() as u64);
-            Ok(open_payment::list(inner.store.pool(), before_ms, after, limit).await?)
-        })
-        .await
-    }
-
-    /// Keeps a webhook of the provider; it is applied soon after.
-    ///
-    /// # Errors
-    /// When Postgres does not answer: nothing was kept.
-    pub async fn receive_webhook(&self, signature: String, body: Bytes) -> Result<Received, CheckoutError> {
-        let inner = self.0.clone();
-        detached(async move { inner.receive(&signature, &body).await }).await
-    }
-
-    /// Applies due events of the inbox; how many. `job/apply_webhooks` calls it.
-    ///
-    /// # Errors
-    /// When Postgres does not answer.
-    pub async fn apply_inbox(&self) -> Result<usize, CheckoutError> {
-        let inner = self.0.clone();
-        detached(async move { inner.apply_inbox().await }).await
-    }
-
-    /// Reads the provider's list of events from where it was last read; how many were new.
-    ///
-    /// # Errors
-    /// When Postgres does not answer.
-    pub async fn poll_events(&self) -> Result<usize, CheckoutError> {
-        let inner = self.0.clone();
-        detached(async move { inner.poll_events().await }).await
-    }
-
     /// An order as its buyer sees it, whoever asks; for the relay.
     ///
     /// # Errors
@@ -494,11 +316,6 @@ impl Checkout {
     #[must_use]
     pub fn inbox_nudge(&self) -> Arc<Notify> {
         self.0.inbox_nudge.clone()
-    }
-
-    /// The next purchase that comes to this point ends there, as if the process had died. For tests of recovery.
-    pub fn crash_at(&self, point: CrashPoint) {
-        *self.0.crash_point.lock() = Some(point);
     }
 }
 

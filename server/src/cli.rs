@@ -8,6 +8,7 @@ mod event;
 mod import;
 mod paysim;
 mod serve;
+mod settlement;
 mod stores;
 mod ticket;
 
@@ -38,7 +39,7 @@ enum Command {
     /// Make, list and revoke keys of the admin API.
     #[command(subcommand)]
     AdminKey(admin_key::Command),
-    /// Compare Redis, Postgres and the journal of an event; 1 when they disagree.
+    /// Compare Redis, Postgres and the journal of an event, or a settlement file with the books; 1 when they disagree.
     Audit(audit::Args),
     /// Run the payment simulator by itself.
     Paysim(paysim::Args),

@@ -15,6 +15,8 @@ use serde_json::json;
 
 /// When to come back while a store is down.
 const UNAVAILABLE_RETRY_MS: u64 = 1_000;
+/// A provider that failed again and again is tried anew about so often.
+const PROVIDER_RETRY_MS: u64 = 5_000;
 /// When to come back while the shelf is busy.
 const OVERLOADED_RETRY_MS: u64 = 500;
 /// When to look again at a paused event.
@@ -127,6 +129,7 @@ pub fn checkout(error: &CheckoutError) -> ErrorObject {
     match error {
         CheckoutError::Store(error) => store(error),
         CheckoutError::Inventory(error) => inventory(error),
+        CheckoutError::ProviderAway => refuse(ErrorCode::Unavailable).with_retry_after_ms(PROVIDER_RETRY_MS),
         CheckoutError::TimeoutUnknown => refuse(ErrorCode::TimeoutUnknown),
         CheckoutError::Internal(_) | CheckoutError::Interrupted(_) => internal(error),
     }
@@ -227,7 +230,7 @@ const fn message(code: ErrorCode) -> &'static str {
         E::Overloaded => "more work than can be done in time",
         E::Draining => "this node is about to stop",
         E::TimeoutUnknown => "the outcome is not known yet; ask again with the same key",
-        E::Unavailable => "a store does not answer",
+        E::Unavailable => "a store or the payment provider does not answer",
         E::SeatTaken => "at least one seat is not available",
         E::SeatUnknown => "no such seat, area or section in this event",
         E::NotEnough => "fewer seats are left than asked for",

@@ -8,6 +8,7 @@ mod journal_holds;
 mod keep_allocations;
 mod offer_waitlist;
 mod poll_provider;
+mod probe_provider;
 mod reconcile_payments;
 mod refund_cancelled;
 mod relay_outbox;
@@ -40,6 +41,9 @@ const OFFER_PAUSE: Duration = Duration::from_millis(500);
 /// Between two batches of refunds of cancelled events: with the batch, the rate at which the provider is asked.
 const CANCELLED_PAUSE: Duration = Duration::from_secs(1);
 
+/// Between two questions to a provider that is away: how long buyers wait once it is back.
+const PROBE_PAUSE: Duration = Duration::from_secs(2);
+
 /// Between two comparisons of money and seats.
 const AUDIT_PAUSE: Duration = Duration::from_secs(300);
 
@@ -56,6 +60,7 @@ struct Round {
 /// Runs every job until the node stops.
 pub async fn run(app: Arc<App>) {
     let sweep = app.config.inventory.sweep_interval;
+    let (poll, provider_back) = (app.config.checkout.poll_interval, app.checkout.provider_back());
     let reconcile = app.config.checkout.reconcile_interval;
     let inbox_nudge = app.checkout.inbox_nudge();
     // Nobody nudges: a mail may wait a second.
@@ -65,7 +70,8 @@ pub async fn run(app: Arc<App>) {
     tokio::join!(
         every(&app, "expire_holds", sweep, || expire_holds::run(&app)),
         nudged(&app, "apply_webhooks", INBOX_PAUSE, &inbox_nudge, || apply_webhooks::run(&app)),
-        every(&app, "poll_provider", app.config.checkout.poll_interval, || poll_provider::run(&app)),
+        nudged(&app, "poll_provider", poll, &provider_back, || poll_provider::run(&app)),
+        every(&app, "probe_provider", PROBE_PAUSE, || probe_provider::run(&app)),
         every(&app, "audit_money", AUDIT_PAUSE, || audit_money::run(&app)),
         nudged(&app, "send_mails", SEND_PAUSE, &send_nudge, || send_mails::run(&app)),
         nudged(&app, "send_webhooks", SEND_PAUSE, &send_nudge, || send_webhooks::run(&app)),

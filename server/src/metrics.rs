@@ -79,6 +79,10 @@ pub struct Metrics {
     pub payments_unknown: Gauge,
     /// Orders whose money only a person can settle.
     pub payments_for_people: Gauge,
+    /// Signed words of the provider nobody can read; a person must.
+    pub webhooks_unreadable: Gauge,
+    /// 1 while the provider is asked for money, 0 while its circuit is open.
+    pub provider_open: Gauge,
     /// Places where money, seats and tickets do not agree.
     pub books_violations: Gauge,
     /// Outbox rows waiting.
@@ -138,6 +142,8 @@ impl Metrics {
             orders: Family::default(),
             payments_unknown: Gauge::default(),
             payments_for_people: Gauge::default(),
+            webhooks_unreadable: Gauge::default(),
+            provider_open: Gauge::default(),
             books_violations: Gauge::default(),
             outbox_waiting: Gauge::default(),
             store_failures: Family::default(),
@@ -182,6 +188,12 @@ impl Metrics {
             "Orders whose money only a person can settle",
             metrics.payments_for_people.clone(),
         );
+        r.register(
+            "webhooks_unreadable",
+            "Signed words of the provider nobody can read",
+            metrics.webhooks_unreadable.clone(),
+        );
+        r.register("provider_open", "Whether the provider is asked for money", metrics.provider_open.clone());
         r.register(
             "books_violations",
             "Places where money, seats and tickets do not agree",

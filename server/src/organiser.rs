@@ -89,7 +89,7 @@ impl Organiser {
 
     /// Begins a change: the event's row is this transaction's until it ends.
     async fn begin(&self, event: EventId) -> Result<(Transaction<'static, Postgres>, LockedEvent), OrganiserError> {
-        let mut transaction = self.store.pool().begin().await?;
+        let mut transaction = crate::store::begin(self.store.pool()).await?;
         let locked = event_change::lock(&mut transaction, event).await?.ok_or(OrganiserError::EventUnknown)?;
         Ok((transaction, locked))
     }

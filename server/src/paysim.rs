@@ -51,6 +51,8 @@ pub struct WebhookConfig {
     pub url: String,
     /// Signs what is told.
     pub secret: Secret,
+    /// Which kinds of events; empty = all.
+    pub events: Vec<String>,
 }
 
 impl Default for PaysimConfig {
@@ -121,6 +123,7 @@ pub async fn start(
     let endpoint = config.webhook.map_or_else(Endpoint::default, |webhook| Endpoint {
         url: Some(webhook.url),
         secret: webhook.secret.reveal().to_owned(),
+        enabled: webhook.events,
         ..Endpoint::default()
     });
     let webhooks = Webhooks::start(endpoint, clock.clone());

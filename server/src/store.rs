@@ -7,6 +7,7 @@ pub mod allocation;
 pub mod area_stock;
 pub mod audit;
 pub mod constraint;
+pub mod dispute;
 pub mod epoch;
 pub mod event;
 pub mod event_change;
@@ -14,6 +15,7 @@ pub mod event_life;
 pub mod event_log;
 pub mod hold_journal;
 pub mod identity_use;
+pub mod instrument_use;
 pub mod layout;
 pub mod mail;
 pub mod money_audit;
@@ -21,12 +23,15 @@ pub mod open_payment;
 pub mod order;
 pub mod order_command;
 pub mod order_state;
+pub mod order_step;
 pub mod outbox;
 pub mod payment_attempt;
 pub mod refund;
 pub mod server_key;
+pub mod settlement;
 pub mod taken_seat;
 pub mod ticket;
+pub mod unreadable_event;
 pub mod venue;
 pub mod waitlist;
 pub mod webhook_endpoint;
@@ -46,6 +51,8 @@ static MIGRATIONS: Migrator = sqlx::migrate!("../migrations");
 const IDLE_IN_TRANSACTION_MS: u64 = 10_000;
 /// Longest wait for a lock; behind it stands an `unavailable` or a retry.
 const LOCK_TIMEOUT_MS: u64 = 2_000;
+/// A connection that has rested so long is looked at before it is used.
+const TESTED_AFTER_IDLE: Duration = Duration::from_secs(1);
 /// Longest wait for Postgres to come up when the server starts.
 const FIRST_CONNECT_TIMEOUT: Duration = Duration::from_secs(10);
 
@@ -210,13 +217,28 @@ fn pool_options(config: &StoreConfig) -> PgPoolOptions {
     PgPoolOptions::new()
         .max_connections(config.max_connections)
         .acquire_timeout(config.acquire_timeout)
-        .test_before_acquire(true)
-        // A cancelled future may leave a transaction open on its connection; nobody else must write into it. `begin`
-        // keeps Postgres from warning, each time, that there was none.
-        .after_release(|connection, _| {
+        .test_before_acquire(false)
+        // Each look at a connection is a round trip, and a checkout takes several: only one that has rested is looked at,
+        // to see whether it still lives. `begin` keeps Postgres from warning that there was nothing to roll back.
+        .before_acquire(|connection, about| {
             Box::pin(async move {
-                sqlx::raw_sql("begin; rollback").execute(&mut *connection).await?;
-                Ok(true)
+                if about.idle_for < TESTED_AFTER_IDLE {
+                    return Ok(true);
+                }
+                Ok(sqlx::raw_sql("begin; rollback").execute(&mut *connection).await.is_ok())
             })
         })
+}
+
+/// Begins a transaction, also when the caller goes away: a begin that is dropped half way would leave its connection in a
+/// transaction nobody knows of, and the next one's writes in it. One that was begun rolls back when it is dropped.
+///
+/// # Errors
+/// When Postgres cannot answer.
+pub async fn begin(pool: &PgPool) -> Result<sqlx::Transaction<'static, sqlx::Postgres>, StoreError> {
+    let pool = pool.clone();
+    match tokio::spawn(async move { pool.begin().await }).await {
+        Ok(begun) => Ok(begun?),
+        Err(_) => Err(StoreError::Unavailable(sqlx::Error::WorkerCrashed)),
+    }
 }

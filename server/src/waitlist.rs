@@ -137,7 +137,7 @@ impl Waitlist {
         whole(async move {
             let WaitlistRequest { event, identity, .. } = &request;
             let Inner { store, clock, inventory, .. } = &*waitlist.0;
-            let mut transaction = store.pool().begin().await?;
+            let mut transaction = crate::store::begin(store.pool()).await?;
             waitlist::lock(&mut transaction, event.id).await?;
             if let Some(first) = first_answer(&mut transaction, &request).await? {
                 return Ok(first);
@@ -174,7 +174,7 @@ impl Waitlist {
     pub async fn leave(&self, request: WaitlistRequest) -> Result<WaitlistAnswer, WaitlistError> {
         let waitlist = self.clone();
         whole(async move {
-            let mut transaction = waitlist.0.store.pool().begin().await?;
+            let mut transaction = crate::store::begin(waitlist.0.store.pool()).await?;
             waitlist::lock(&mut transaction, request.event.id).await?;
             if let Some(first) = first_answer(&mut transaction, &request).await? {
                 return Ok(first);

@@ -35,6 +35,7 @@ impl Running {
                 return Self { guard, lines };
             }
         }
+        let _ = guard.wait();
         panic!("seatwire {args:?} ended; its complaint stands above");
     }
 

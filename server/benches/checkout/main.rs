@@ -10,6 +10,7 @@ mod machine;
 use buyer::{Buyer, Caller, Times, buyers, paced};
 use hmac::{Hmac, KeyInit, Mac};
 use machine::{Cpu, Shop, Sim};
+use seatwire::checkout::APPLIED_EVENTS;
 use seatwire::clock::Clock;
 use seatwire::embedded;
 use serde_json::{Value, json};
@@ -130,9 +131,10 @@ async fn sell(shop: &Caller, event: &str, next: &Arc<AtomicU32>, per_s: f64, sec
     (times, shares)
 }
 
-/// Tells the simulator where to send webhooks.
+/// Tells the simulator where to send webhooks, and which the shop applies.
 async fn subscribe(sim: &Caller, shop: &Shop) {
-    let form = format!("url={}/v1/webhooks/payment&secret={SECRET}", shop.url);
+    let events: String = APPLIED_EVENTS.iter().map(|kind| format!("&enabled_events[]={kind}")).collect();
+    let form = format!("url={}/v1/webhooks/payment&secret={SECRET}{events}", shop.url);
     let headers = [("content-type", "application/x-www-form-urlencoded")];
     assert_eq!(sim.send("POST", "/_sim/webhooks", &headers, form.into()).await.0, 200);
 }

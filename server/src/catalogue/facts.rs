@@ -43,6 +43,8 @@ pub struct EventFacts {
     pub allocations: Vec<AllocationFacts>,
     /// Limits and times.
     pub rules: Rules,
+    /// Seats and places one payment instrument may pay for; `None` = no limit.
+    pub seats_per_instrument: Option<u32>,
     /// Whether buyers must be admitted first.
     pub has_waiting_room: bool,
     /// Whether released seats go to a list once sold out.

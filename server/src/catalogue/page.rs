@@ -100,6 +100,7 @@ impl EventPage {
                 .collect(),
             blocked,
             allocations,
+            seats_per_instrument: row.seats_per_instrument,
             rules: row.rules,
             has_waiting_room: row.summary.has_waiting_room,
             has_waitlist: row.summary.has_waitlist,

@@ -5,6 +5,7 @@ use super::order::{OrderEvent, OrderState};
 use super::purchase::Reserved;
 use super::step::{News, Stepped};
 use super::{CheckoutAnswer, CheckoutError, CheckoutRefusal, CheckoutRequest, CrashPoint, Inner, OrderRequest};
+use crate::store::order::OrderRow;
 use crate::store::order_command::{Claim, NewClaim};
 use crate::store::{order as orders, order_command};
 use seatwire_proto::client::IdempotencyKey;
@@ -22,6 +23,14 @@ const CLAIM_MS: u64 = 15_000;
 /// hold is still locked. Redis down: the answer does not wait longer, the relay tells later.
 const SHELF_PATIENCE: Duration = Duration::from_secs(1);
 
+/// A key that is ours to run.
+struct Claimed {
+    /// About which order.
+    order: OrderId,
+    /// Nobody ran it before: there is no such order yet.
+    is_first: bool,
+}
+
 impl Inner {
     pub(super) async fn checkout(self: Arc<Self>, request: CheckoutRequest) -> Result<CheckoutAnswer, CheckoutError> {
         let claim = NewClaim {
@@ -31,12 +40,12 @@ impl Inner {
             order: OrderId::generate(),
             hold: Some(request.hold),
         };
-        let id = match self.claim(claim).await? {
-            Ok(id) => id,
+        let Claimed { order: id, is_first } = match self.claim(claim).await? {
+            Ok(claimed) => claimed,
             Err(answer) => return Ok(*answer),
         };
         self.crash(CrashPoint::Claimed)?;
-        let row = match self.reserve(&request, id).await {
+        let row = match self.reserve(&request, id, is_first).await {
             Ok(Reserved::Order(row)) => *row,
             Ok(Reserved::Refused(refusal)) => {
                 return Ok(self.answer(request.identity, &request.key, Err(refusal)).await);
@@ -80,7 +89,7 @@ impl Inner {
         let inner = self.clone();
         let saga = async move {
             inner.crash(CrashPoint::AttemptRecorded)?;
-            if row.state == OrderState::Confirming { inner.confirm(row, &method).await } else { Ok(()) }
+            if row.state == OrderState::Confirming { inner.confirm(row, &method).await } else { Ok(None) }
         };
         self.answer_when_settled(saga, identity, key, id).await
     }
@@ -111,8 +120,9 @@ impl Inner {
             }
         };
         let inner = self.clone();
-        let saga =
-            async move { if row.state == OrderState::Cancelling { inner.fence(&row).await.map(drop) } else { Ok(()) } };
+        let saga = async move {
+            if row.state == OrderState::Cancelling { inner.fence(&row).await.map(|_| None) } else { Ok(None) }
+        };
         self.answer_when_settled(saga, identity, key, id).await
     }
 
@@ -127,15 +137,15 @@ impl Inner {
             order: request.order,
             hold: None,
         };
-        self.claim(claim).await
+        Ok(self.claim(claim).await?.map(|claimed| claimed.order))
     }
 
     /// Claims a key: the order to work on, or the answer that stands already.
-    async fn claim(&self, claim: NewClaim<'_>) -> Result<Result<OrderId, Box<CheckoutAnswer>>, CheckoutError> {
+    async fn claim(&self, claim: NewClaim<'_>) -> Result<Result<Claimed, Box<CheckoutAnswer>>, CheckoutError> {
         let now_ms = self.clock.now_ms();
         let refused = |refusal| Err(Box::new(CheckoutAnswer { outcome: Err(refusal), is_replayed: false }));
         Ok(match order_command::claim(self.store.pool(), claim, now_ms, now_ms + CLAIM_MS).await? {
-            Claim::Ours(order) => Ok(order),
+            Claim::Ours { order, is_first } => Ok(Claimed { order, is_first }),
             Claim::Running => refused(CheckoutRefusal::KeyInUse),
             Claim::Reused => refused(CheckoutRefusal::KeyReused),
             Claim::Answered(answer) => {
@@ -147,7 +157,7 @@ impl Inner {
     /// Waits for the purchase, but not for ever; answers with the order as it stands then.
     async fn answer_when_settled(
         &self,
-        saga: impl Future<Output = Result<(), CheckoutError>> + Send + 'static,
+        saga: impl Future<Output = Result<Option<OrderRow>, CheckoutError>> + Send + 'static,
         identity: IdentityId,
         key: &IdempotencyKey,
         id: OrderId,
@@ -161,22 +171,31 @@ impl Inner {
 
     async fn answer_after(
         &self,
-        ended: Result<Result<Result<(), CheckoutError>, tokio::task::JoinError>, tokio::time::error::Elapsed>,
+        ended: Result<
+            Result<Result<Option<OrderRow>, CheckoutError>, tokio::task::JoinError>,
+            tokio::time::error::Elapsed,
+        >,
         told: &Notify,
         identity: IdentityId,
         key: &IdempotencyKey,
         id: OrderId,
     ) -> Result<CheckoutAnswer, CheckoutError> {
+        let mut known = None;
         match ended {
             // The purchase goes on by itself.
-            Err(_) | Ok(Ok(Ok(()))) => {}
+            Err(_) => {}
+            Ok(Ok(Ok(row))) => known = row,
             Ok(Ok(Err(CheckoutError::Interrupted(point)))) => return Err(CheckoutError::Interrupted(point)),
             Ok(Ok(Err(error))) => tracing::error!(order = %id, %error, "a purchase is left to the reconciler"),
             Ok(Err(error)) => return Err(CheckoutError::Internal(error.to_string())),
         }
         // The order stands: from here on "no order was made" would be a lie.
-        let Ok(Some(row)) = orders::read_own(self.store.pool(), identity, id).await else {
-            return Err(CheckoutError::TimeoutUnknown);
+        let row = match known {
+            Some(row) => row,
+            None => match orders::read_own(self.store.pool(), identity, id).await {
+                Ok(Some(row)) => row,
+                _ => return Err(CheckoutError::TimeoutUnknown),
+            },
         };
         if matches!(row.state, OrderState::Fulfilled | OrderState::Cancelled) {
             // Late is not wrong: the relay has the row.

@@ -46,8 +46,6 @@ pub enum OrderEvent {
     TicketsIssued,
     /// Money is to go back.
     RefundAsked,
-    /// The provider took the refund.
-    RefundAccepted,
     /// The provider needs time for the refund.
     RefundDelayed,
     /// Part of the money is back.
@@ -174,7 +172,6 @@ pub const fn next(state: OrderState, event: OrderEvent) -> Option<OrderState> {
 
         (S::Paid, E::TicketsIssued) => S::Fulfilled,
         (S::Paid | S::Fulfilled | S::PartiallyRefunded | S::RefundFailed, E::RefundAsked) => S::RefundDue,
-        (S::RefundDue, E::RefundAccepted) => S::RefundSubmitted,
         (S::RefundDue | S::RefundSubmitted, E::RefundDelayed) => S::RefundPending,
         (
             S::RefundDue
@@ -194,7 +191,11 @@ pub const fn next(state: OrderState, event: OrderEvent) -> Option<OrderState> {
             | S::PartiallyRefunded,
             E::RefundedInPart,
         ) => S::PartiallyRefunded,
-        (S::RefundDue | S::RefundSubmitted | S::RefundPending, E::RefundRejected) => S::RefundFailed,
+        // Also of a refund that had succeeded and came back.
+        (
+            S::RefundDue | S::RefundSubmitted | S::RefundPending | S::PartiallyRefunded | S::Refunded,
+            E::RefundRejected,
+        ) => S::RefundFailed,
         (S::Paid | S::Fulfilled | S::PartiallyRefunded, E::DisputeLost) => S::Disputed,
         _ => return None,
     })
@@ -234,7 +235,6 @@ mod tests {
         E::SeatsGone,
         E::TicketsIssued,
         E::RefundAsked,
-        E::RefundAccepted,
         E::RefundDelayed,
         E::RefundedInPart,
         E::RefundedInFull,
@@ -296,7 +296,6 @@ mod tests {
         (S::PartiallyRefunded, E::RefundedInPart, S::PartiallyRefunded),
         (S::PartiallyRefunded, E::RefundedInFull, S::Refunded),
         (S::PartiallyRefunded, E::DisputeLost, S::Disputed),
-        (S::RefundDue, E::RefundAccepted, S::RefundSubmitted),
         (S::RefundDue, E::RefundDelayed, S::RefundPending),
         (S::RefundDue, E::RefundedInFull, S::Refunded),
         (S::RefundDue, E::RefundedInPart, S::PartiallyRefunded),
@@ -308,6 +307,8 @@ mod tests {
         (S::RefundPending, E::RefundedInFull, S::Refunded),
         (S::RefundPending, E::RefundedInPart, S::PartiallyRefunded),
         (S::RefundPending, E::RefundRejected, S::RefundFailed),
+        (S::PartiallyRefunded, E::RefundRejected, S::RefundFailed),
+        (S::Refunded, E::RefundRejected, S::RefundFailed),
         (S::RefundFailed, E::RefundAsked, S::RefundDue),
         (S::RefundFailed, E::RefundedInFull, S::Refunded),
         (S::RefundFailed, E::RefundedInPart, S::PartiallyRefunded),

@@ -1,44 +1,37 @@
-//! What others are owed after a step of an order, written in its transaction: a mail to the buyer, a row of the organisers'
+//! What others are owed after a step of an order, to be written in its transaction: a mail to the buyer, a row of the organisers'
 //! log. `notice` sends them.
 
 use crate::store::mail::{self, MailKind};
 use crate::store::order::OrderRow;
 use crate::store::order_state::OrderState;
+use crate::store::order_step::Owed;
+use crate::store::outbox::Errand;
 use crate::store::{StoreError, event_log};
 use seatwire_proto::id::TicketId;
 use serde_json::{Value, json};
 use sqlx::PgConnection;
 
-/// Writes what follows from an order that moved.
-///
-/// # Errors
-/// When Postgres cannot answer.
-pub(super) async fn after_step(
-    transaction: &mut PgConnection,
-    before: &OrderRow,
-    after: &OrderRow,
-    now_ms: u64,
-) -> Result<(), StoreError> {
-    let (kind, letter) = if after.state == OrderState::Fulfilled && before.state != OrderState::Fulfilled {
-        ("order.paid", Some(MailKind::OrderPaid))
+/// What follows from an order that moved, beside the errand.
+pub(super) fn after_step(before: &OrderRow, after: &OrderRow, errand: Option<Errand>) -> Owed {
+    let owed = |kind, letter| Owed { errand, entry: Some((kind, facts(after))), letter };
+    let enters = |state| after.state == state && before.state != state;
+    if enters(OrderState::Fulfilled) {
+        owed("order.paid", Some(MailKind::OrderPaid))
     } else if after.refunded_minor > before.refunded_minor {
         let is_whole = after.state == OrderState::Refunded;
-        (if is_whole { "order.refunded" } else { "order.partially_refunded" }, Some(MailKind::OrderRefunded))
-    } else if after.state == OrderState::Refunded && before.state != OrderState::Refunded {
-        ("order.refunded", None)
-    } else if after.state == OrderState::Cancelled && before.state != OrderState::Cancelled {
+        owed(if is_whole { "order.refunded" } else { "order.partially_refunded" }, Some(MailKind::OrderRefunded))
+    } else if enters(OrderState::Refunded) {
+        owed("order.refunded", None)
+    } else if enters(OrderState::Cancelled) {
         // Who gave it up knows; who was left in the dark is written to.
-        ("order.cancelled", before.unknown_since_ms.is_some().then_some(MailKind::OrderCancelled))
-    } else if after.state == OrderState::RefundFailed && before.state != OrderState::RefundFailed {
-        ("order.refund_failed", None)
+        owed("order.cancelled", before.unknown_since_ms.is_some().then_some(MailKind::OrderCancelled))
+    } else if enters(OrderState::RefundFailed) {
+        owed("order.refund_failed", None)
+    } else if enters(OrderState::Disputed) {
+        owed("order.disputed", None)
     } else {
-        return Ok(());
-    };
-    event_log::insert(&mut *transaction, after.event, kind, &facts(after), now_ms).await?;
-    if let Some(letter) = letter {
-        mail::insert(&mut *transaction, letter, after.event, after.id, None, now_ms).await?;
+        Owed { errand, ..Owed::default() }
     }
-    Ok(())
 }
 
 /// Writes what follows from a ticket that was passed on.

@@ -12,30 +12,23 @@
 //! | sell | paid, sold, tickets, outbox, in one transaction | refund |
 
 use super::order::{MAX_ATTEMPTS, OrderEvent, OrderState};
-use super::payment::{Confirmation, Intent, IntentStatus, NewIntent, ProviderError};
-use super::step::{Limits, News, Stepped, attempt_key, is_in_epoch, reserve};
+use super::payment::ProviderError;
+use super::places::{Limits, behind_fence, reserve_areas, seats};
+use super::step::{News, Stepped, Try};
 use super::{CheckoutError, CheckoutRefusal, CheckoutRequest, CrashPoint, Inner, ticket};
 use crate::catalogue::EventFacts;
 use crate::inventory::key::event_number_of;
 use crate::inventory::{Answer, HoldRecord, InventoryError, LockOutcome, Refusal};
 use crate::store::constraint::{Constraint, broken, is_lost_race};
-use crate::store::open_payment::{self, Concern};
 use crate::store::order::OrderRow;
-use crate::store::payment_attempt::is_known_charge;
-use crate::store::{StoreError, event_change, order};
+use crate::store::{StoreError, event_change, instrument_use, order, order_step};
 use seatwire_proto::id::OrderId;
-use seatwire_proto::server::{Action, EventState};
-use sha2::{Digest, Sha256};
-use std::time::Duration;
+use seatwire_proto::server::EventState;
 
 /// The lock on a hold lasts this much longer than the hold would: time to type a card number, to fetch a phone.
 pub(super) const LOCK_BEYOND_HOLD_MS: u64 = 180_000;
 /// Times a reservation is begun anew after a lost race or a reference that was in use.
 const MAX_TURNS: usize = 4;
-/// How long a purchase keeps trying to write what the provider said; then the reconciler asks the provider itself.
-const WRITE_PATIENCE: Duration = Duration::from_secs(60);
-const WRITE_RETRY: Duration = Duration::from_millis(250);
-
 /// What the first half of a purchase came to.
 pub(super) enum Reserved {
     /// The order stands and its seats are reserved.
@@ -56,8 +49,13 @@ enum Written {
 
 impl Inner {
     /// From the hold to an order with reserved seats. Again with the same order id it goes on where it stopped.
-    pub(super) async fn reserve(&self, request: &CheckoutRequest, id: OrderId) -> Result<Reserved, CheckoutError> {
-        if let Some(row) = order::read(self.store.pool(), id).await? {
+    pub(super) async fn reserve(
+        &self,
+        request: &CheckoutRequest,
+        id: OrderId,
+        is_first: bool,
+    ) -> Result<Reserved, CheckoutError> {
+        if !is_first && let Some(row) = order::read(self.store.pool(), id).await? {
             return Ok(Reserved::Order(Box::new(row)));
         }
         let number = event_number_of(request.hold);
@@ -67,6 +65,14 @@ impl Inner {
         if matches!(event.state, EventState::Closed | EventState::Cancelled | EventState::Scheduled) {
             return Ok(Reserved::Refused(CheckoutRefusal::NotOnSale { on_sale_ms: event.on_sale_ms }));
         }
+        // Before anything is locked or made: the same key goes on once the provider answers again.
+        if request.expect_total_minor > 0 {
+            self.must_reach_provider()?;
+        }
+        let instrument = match event.seats_per_instrument {
+            Some(_) if request.expect_total_minor > 0 => self.instrument_of(&request.method).await?,
+            _ => None,
+        };
         // The lock's length depends on the hold's; and a wrong total is told without touching the hold.
         let open = self.inventory.open_hold(&event, request.identity).await?;
         let mut until_ms = self.inventory.now_ms() + LOCK_BEYOND_HOLD_MS;
@@ -89,6 +95,7 @@ impl Inner {
         self.crash(CrashPoint::Locked)?;
         let refusal = if hold.total_minor() == request.expect_total_minor {
             let mut row = self.new_row(request, id, &event, &locked, hold);
+            row.instrument = instrument;
             match self.write_order(&mut row, &event).await {
                 Ok(Written::Done) => {
                     self.crash(CrashPoint::Reserved)?;
@@ -141,6 +148,7 @@ impl Inner {
             provider: self.provider_name.clone(),
             intent: None,
             decline_reason: None,
+            instrument: None,
             action: None,
             attempts_n: 0,
             state_since_ms: now_ms,
@@ -162,6 +170,9 @@ impl Inner {
                 Err(error) => match broken(&error) {
                     Some(Constraint::ReferenceTaken) => row.reference = ticket::draw_reference(),
                     Some(Constraint::OrderExists) => return Ok(Written::Unknown),
+                    Some(Constraint::InstrumentLimit) => {
+                        return Ok(Written::Refused(self.card_is_full(row, row.instrument.as_deref(), &limits).await?));
+                    }
                     Some(constraint) => {
                         // Redis let this through, so one of the two is wrong: Postgres decides, and we want to know.
                         tracing::error!(order = %row.id, ?constraint, "a held place could not be reserved");
@@ -176,21 +187,22 @@ impl Inner {
     }
 
     async fn write_order_once(&self, row: &OrderRow, limits: &Limits) -> Result<Written, StoreError> {
-        let mut transaction = self.store.pool().begin().await?;
+        let mut transaction = crate::store::begin(self.store.pool()).await?;
         // What this node has read of the event may be a moment old.
-        let state = event_change::state(&mut *transaction, row.event).await?;
-        if matches!(state, Some(EventState::Closed | EventState::Cancelled)) {
+        let selling = behind_fence(&mut transaction, row).await?;
+        if matches!(selling.state, Some(EventState::Closed | EventState::Cancelled)) {
             transaction.rollback().await?;
             let event = self.catalogue.event(row.event).await?;
             let on_sale_ms = event.map_or(0, |event| event.on_sale_ms);
             return Ok(Written::Refused(CheckoutRefusal::NotOnSale { on_sale_ms }));
         }
-        if !is_in_epoch(&mut transaction, row).await? {
+        if selling.epoch != Some(row.epoch) {
             transaction.rollback().await?;
             return Ok(Written::OtherEpoch);
         }
-        order::insert(&mut *transaction, row).await?;
-        reserve(&mut transaction, row, limits).await?;
+        let (identity, instrument) = (limits.seats_per_identity, limits.seats_per_instrument);
+        order_step::insert(&mut transaction, row, &seats(row), identity, instrument).await?;
+        reserve_areas(&mut transaction, row, limits).await?;
         match transaction.commit().await.map_err(StoreError::from) {
             Ok(()) => Ok(Written::Done),
             Err(StoreError::Unavailable(error)) => {
@@ -202,35 +214,36 @@ impl Inner {
     }
 
     /// From a reserved order to the provider's word. Returns when the order is settled or must be left to the reconciler.
-    pub(super) async fn pay_new(&self, row: OrderRow, method: &str) -> Result<(), CheckoutError> {
+    /// The order as it stands then, where that is known.
+    pub(super) async fn pay_new(&self, row: OrderRow, method: &str) -> Result<Option<OrderRow>, CheckoutError> {
         if row.state != OrderState::Creating {
-            return Ok(());
+            return Ok(None);
         }
         if row.total_minor == 0 {
-            self.write(row.id, &[News::Plain(OrderEvent::NothingToPay)]).await?;
-            return Ok(());
+            return Ok(Some(self.write(row.id, &[News::Plain(OrderEvent::NothingToPay)]).await?.into_row()));
         }
         let intent = match self.ensure_intent(&row, &row.command_key).await {
             Ok(intent) => intent,
             Err(reason) => {
-                self.write(row.id, &[News::IntentFailed(&reason)]).await?;
-                return Ok(());
+                return Ok(Some(self.write(row.id, &[News::IntentFailed(&reason)]).await?.into_row()));
             }
         };
         self.crash(CrashPoint::IntentCreated)?;
+        let begins = Try { method, instrument: row.instrument.as_deref() };
+        if let Stepped::Moved(row) =
+            self.write(row.id, &[News::IntentCreated(&intent), News::AttemptStarted(begins)]).await?
+        {
+            self.crash(CrashPoint::AttemptRecorded)?;
+            return self.confirm(*row, method).await;
+        }
+        // Somebody else has moved the order, or its event is cancelled: then nothing may be charged for it any more.
         if self.is_event_cancelled(&row).await? {
             let news = [News::IntentCreated(&intent), News::Plain(OrderEvent::BuyerCancelled)];
             if let Stepped::Moved(row) = self.write(row.id, &news).await? {
                 self.fence(&row).await?;
             }
-            return Ok(());
         }
-        let begun = self.write(row.id, &[News::IntentCreated(&intent), News::AttemptStarted(method)]).await?;
-        if let Stepped::Moved(row) = begun {
-            self.crash(CrashPoint::AttemptRecorded)?;
-            self.confirm(*row, method).await?;
-        }
-        Ok(())
+        Ok(None)
     }
 
     /// Another attempt at an order that was declined; `Err` says why not.
@@ -243,131 +256,58 @@ impl Inner {
         if let Some(refusal) = pay_refusal(row) {
             return Ok(Err(refusal));
         }
-        let mut news = Vec::with_capacity(2);
-        let created;
+        self.must_reach_provider()?;
+        let limits = self.limits_of(row).await?;
+        let instrument = match limits.seats_per_instrument {
+            Some(_) => self.instrument_of(method).await?,
+            None => None,
+        };
         if row.intent.is_none() {
             match self.ensure_intent(row, command_key).await {
-                Ok(intent) => {
-                    created = intent;
-                    self.set_intent(row.id, &created).await?;
-                }
+                Ok(intent) => self.set_intent(row.id, &intent).await?,
                 // Still not to be reached: the order stays payable, the buyer sees the same decline.
                 Err(_) => return Ok(Ok(row.clone())),
             }
         }
-        // As late as can be: what begins behind this is in flight, and goes back with the other money of the event.
-        if self.is_event_cancelled(row).await? {
-            return Ok(Err(CheckoutRefusal::PayRefused));
-        }
-        news.push(News::AttemptStarted(method));
-        Ok(match self.step(row.id, None, &news).await? {
-            Stepped::Moved(row) => Ok(*row),
-            Stepped::Stays(row) => Err(pay_refusal(&row).unwrap_or(CheckoutRefusal::PaymentOpen)),
+        // What begins behind this is in flight, and goes back with the other money of a cancelled event.
+        let begins = Try { method, instrument: instrument.as_deref() };
+        Ok(match self.step(row.id, None, &[News::AttemptStarted(begins)]).await {
+            Ok(Stepped::Moved(row)) => Ok(*row),
+            Ok(Stepped::Stays(row)) if self.is_event_cancelled(&row).await? => Err(CheckoutRefusal::PayRefused),
+            Ok(Stepped::Stays(row)) => Err(pay_refusal(&row).unwrap_or(CheckoutRefusal::PaymentOpen)),
+            Err(error) if broken(&error) == Some(Constraint::InstrumentLimit) => {
+                Err(self.card_is_full(row, instrument.as_deref(), &limits).await?)
+            }
+            Err(error) => return Err(error.into()),
         })
     }
 
-    /// The provider's name for the order; `Err` is the reason the buyer is told. Each command of the buyer asks by a key
-    /// of its own: the provider remembers a failure under its key, and no money can move before an intent is confirmed.
-    async fn ensure_intent(&self, row: &OrderRow, command_key: &str) -> Result<String, String> {
-        if let Some(intent) = &row.intent {
-            return Ok(intent.clone());
-        }
-        let key = format!("{}:intent:{}", row.id, hex::encode(&Sha256::digest(command_key)[..8]));
-        let new = NewIntent {
-            order: row.id,
-            reference: &row.reference,
-            amount_minor: row.total_minor,
-            currency: row.currency,
-            key: &key,
-        };
-        match self.provider.create_intent(&new).await {
-            Ok(intent) => Ok(intent.id),
+    /// Nothing is begun that needs a provider which is not there.
+    fn must_reach_provider(&self) -> Result<(), CheckoutError> {
+        if self.provider.is_admitting() { Ok(()) } else { Err(CheckoutError::ProviderAway) }
+    }
+
+    /// The card behind a payment method, by the provider's fingerprint; `None`: it has none, or is not known there, and
+    /// paying with it will say so.
+    async fn instrument_of(&self, method: &str) -> Result<Option<String>, CheckoutError> {
+        match self.provider.fingerprint(method).await {
+            Ok(fingerprint) => Ok(fingerprint),
+            Err(ProviderError::Refused { .. }) => Ok(None),
             Err(error) => {
-                tracing::warn!(order = %row.id, %error, "no intent could be made");
-                Err(match error {
-                    ProviderError::Refused { reason, .. } => reason,
-                    _ => UNAVAILABLE.to_owned(),
-                })
+                tracing::warn!(%error, "the card behind a payment method is not known");
+                Err(CheckoutError::ProviderAway)
             }
         }
     }
 
-    /// Asks for the money, once, and writes what came of it.
-    pub(super) async fn confirm(&self, row: OrderRow, method: &str) -> Result<(), CheckoutError> {
-        let Some(intent) = &row.intent else { return Ok(()) };
-        let key = attempt_key(&row);
-        let return_url = format!("{}/orders/{}", self.public_url, row.id);
-        let confirmation = Confirmation { intent, method, return_url: &return_url, key: &key };
-        let answer = self.provider.confirm(&confirmation).await;
-        self.crash(CrashPoint::Confirmed)?;
-        let stepped = match answer {
-            Ok(seen) => self.write_seen(&row, &seen).await?,
-            Err(ProviderError::Moved(seen)) => self.write_seen(&row, &seen).await?,
-            Err(ProviderError::Refused { reason, charge }) => {
-                Some(self.write(row.id, &[News::Declined { reason: &reason, charge: charge.as_deref() }]).await?)
-            }
-            // Nothing was begun in all that time, so nothing can have been charged.
-            Err(ProviderError::NotBegun(why) | ProviderError::Busy(why) | ProviderError::Unauthorized(why)) => {
-                tracing::warn!(order = %row.id, %why, "the provider could not be asked");
-                Some(self.write(row.id, &[News::Declined { reason: UNAVAILABLE, charge: None }]).await?)
-            }
-            Err(ProviderError::Unknown(why) | ProviderError::InFlight(why) | ProviderError::Remembered(why)) => {
-                tracing::warn!(order = %row.id, %why, "it is not known whether the payment succeeded");
-                Some(self.write(row.id, &[News::Plain(OrderEvent::AnswerLost)]).await?)
-            }
-        };
-        if stepped.is_none() {
-            self.write(row.id, &[News::Plain(OrderEvent::AnswerLost)]).await?;
-        }
-        self.check_nudge.notify_one();
-        Ok(())
-    }
-
-    /// Writes what an intent says; `None` when it says nothing new.
-    pub(super) async fn write_seen(&self, row: &OrderRow, seen: &Intent) -> Result<Option<Stepped>, StoreError> {
-        if seen.amount_minor != row.total_minor || seen.currency != row.currency.as_str() {
-            tracing::error!(order = %row.id, intent = seen.id, "the intent is about another amount; a person must look");
-            open_payment::set_concern(self.store.pool(), row.id, Concern::AmountDiffers).await?;
-            return Ok(None);
-        }
-        let news = match seen.status {
-            IntentStatus::Succeeded => News::Succeeded { charge: seen.charge.as_deref() },
-            IntentStatus::Canceled => News::Plain(OrderEvent::CancelConfirmed),
-            IntentStatus::Processing => News::Plain(OrderEvent::ProcessingStarted),
-            IntentStatus::ActionRequired => match action_of(seen) {
-                Some(action) => News::ActionNeeded(action),
-                None => return Ok(None),
-            },
-            IntentStatus::Open => {
-                let Some(decline) = &seen.decline else { return Ok(None) };
-                let charge = decline.charge.as_deref();
-                // An open intent remembers its last decline: is it this attempt's or the one before?
-                let is_of_this_attempt = match (row.state, charge) {
-                    (OrderState::ActionRequired | OrderState::Processing, _) => true,
-                    (_, Some(charge)) => !is_known_charge(self.store.pool(), row.id, charge).await?,
-                    (_, None) => false,
-                };
-                if !is_of_this_attempt {
-                    return Ok(None);
-                }
-                return Ok(Some(self.write(row.id, &[News::Declined { reason: &decline.reason, charge }]).await?));
-            }
-        };
-        Ok(Some(self.write(row.id, &[news]).await?))
-    }
-
-    /// A step that must not get lost: tried again while Postgres is away.
-    pub(super) async fn write(&self, id: OrderId, news: &[News<'_>]) -> Result<Stepped, StoreError> {
-        let began = tokio::time::Instant::now();
-        loop {
-            match self.step(id, None, news).await {
-                Err(StoreError::Unavailable(error)) if began.elapsed() < WRITE_PATIENCE => {
-                    tracing::warn!(order = %id, %error, "a step waits for the store");
-                    tokio::time::sleep(WRITE_RETRY).await;
-                }
-                done => return done,
-            }
-        }
+    async fn card_is_full(
+        &self,
+        row: &OrderRow,
+        instrument: Option<&str>,
+        limits: &Limits,
+    ) -> Result<CheckoutRefusal, StoreError> {
+        let used = instrument_use::used(self.store.pool(), row.event, instrument.unwrap_or_default()).await?;
+        Ok(CheckoutRefusal::LimitExceeded { limit: limits.seats_per_instrument.unwrap_or_default(), used })
     }
 
     /// Whether nothing may be charged for the order any more.
@@ -386,21 +326,11 @@ impl Inner {
     }
 }
 
-/// The reason a buyer is told when the provider could not be asked.
-const UNAVAILABLE: &str = "provider_unavailable";
-
 fn limits(event: &EventFacts) -> Limits {
     Limits {
         seats_per_identity: event.rules.seats_per_identity,
+        seats_per_instrument: event.seats_per_instrument,
         capacities: event.areas.iter().map(|area| area.capacity).collect(),
-    }
-}
-
-fn action_of(seen: &Intent) -> Option<Action> {
-    match (&seen.action_url, &seen.client_secret) {
-        (Some(url), _) => Some(Action::Redirect { url: url.clone() }),
-        (None, Some(value)) => Some(Action::ClientSecret { value: value.clone() }),
-        (None, None) => None,
     }
 }
 

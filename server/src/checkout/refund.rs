@@ -61,6 +61,15 @@ pub(super) struct RefundResult {
     failure: Option<String>,
 }
 
+/// A refund that had succeeded and came back.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct Reversal {
+    provider_refund: String,
+    failure: String,
+    /// What the provider says is back with the buyer in all.
+    back_minor: i64,
+}
+
 impl Inner {
     /// Gives money back; the answer is the order as it stands then, `refund_due`.
     pub(super) async fn refund(
@@ -123,7 +132,7 @@ impl Inner {
     /// Begins refunds of cancelled events, of one batch on one node at a time; how many were begun. Each round goes on
     /// behind the last, so that orders that cannot be refunded now do not stand in the way of all others.
     pub(super) async fn refund_cancelled(&self) -> Result<usize, CheckoutError> {
-        let mut turn = self.store.pool().begin().await.map_err(StoreError::from)?;
+        let mut turn = crate::store::begin(self.store.pool()).await?;
         if !open_payment::take_turn_to_refund(&mut turn).await? {
             return Ok(0);
         }
@@ -229,16 +238,55 @@ impl Inner {
         Ok(())
     }
 
-    /// The provider says how much of a charge went back: more than we know of was given back on its own pages.
-    pub(super) async fn see_refund(&self, row: &OrderRow, object: &Value) -> Result<(), CheckoutError> {
-        if object["object"] == "charge"
-            && let Some(back_minor) = object["amount_refunded"].as_i64()
-        {
-            self.step(row.id, None, &[News::RefundSeen(back_minor)]).await?;
-        } else if matches!(row.state, OrderState::RefundSubmitted | OrderState::RefundPending) {
+    /// The provider says something of money that goes back: how much of a charge did (more than we know of was given back
+    /// on its own pages), or how a refund stands. False: it cannot be applied yet.
+    pub(super) async fn see_refund(&self, row: &OrderRow, object: &Value) -> Result<bool, CheckoutError> {
+        if object["object"] == "charge" {
+            if let Some(back_minor) = object["amount_refunded"].as_i64() {
+                self.step(row.id, None, &[News::RefundSeen(back_minor)]).await?;
+            }
+            return Ok(true);
+        }
+        if matches!(row.state, OrderState::RefundSubmitted | OrderState::RefundPending) {
             self.look_refund(row).await?;
         }
-        Ok(())
+        match (object["id"].as_str(), object["status"].as_str()) {
+            (Some(id), Some("failed" | "canceled")) => self.see_reversal(row, id).await,
+            _ => Ok(true),
+        }
+    }
+
+    /// A refund is said to have failed: where it had succeeded before, the money is ours again and still owed.
+    async fn see_reversal(&self, row: &OrderRow, id: &str) -> Result<bool, CheckoutError> {
+        let said = async {
+            let answer = self.provider.refund_by_id(id).await?;
+            let charge = match &row.intent {
+                Some(intent) => self.provider.intent(intent).await?.charge,
+                None => None,
+            };
+            let back_minor = match charge {
+                Some(charge) => self.provider.given_back_minor(&charge).await?,
+                None => 0,
+            };
+            Ok::<_, ProviderError>((answer, back_minor))
+        };
+        let (answer, back_minor) = match said.await {
+            Ok(said) => said,
+            Err(error) => {
+                tracing::warn!(order = %row.id, %error, "whether a refund came back is not known yet");
+                return Ok(false);
+            }
+        };
+        if answer.status != RefundStatus::Failed {
+            return Ok(true);
+        }
+        let failure = answer.failure.unwrap_or_else(|| "unknown".to_owned());
+        let reversal = Reversal { provider_refund: answer.id, failure, back_minor };
+        Ok(match self.step(row.id, None, &[News::RefundReversed(&reversal)]).await? {
+            Stepped::Moved(_) => true,
+            // Another refund of the order is under way: its end comes first.
+            Stepped::Stays(now) => now.refunding_minor == 0,
+        })
     }
 }
 

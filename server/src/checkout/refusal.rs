@@ -73,6 +73,9 @@ pub enum CheckoutError {
     /// Redis.
     #[error(transparent)]
     Inventory(#[from] InventoryError),
+    /// The payment provider is not there: nothing was begun.
+    #[error("the payment provider does not answer")]
+    ProviderAway,
     /// It may have happened; the same key will tell.
     #[error("the outcome is not known yet")]
     TimeoutUnknown,

@@ -3,16 +3,17 @@
 //! state changes nothing and says where the order stands.
 
 use super::order::{OrderEvent, OrderState, SeatEffect, next, seats_after};
+use super::places::{areas, free, reserve, seats};
 use super::refund::record;
-use super::refund::{RefundAsk, RefundResult};
+use super::refund::{RefundAsk, RefundResult, Reversal};
 use super::{Inner, owe, ticket};
 use crate::store::constraint::{broken, is_lost_race};
 use crate::store::order::OrderRow;
+use crate::store::order_step::{self, Sale};
 use crate::store::outbox::Errand;
 use crate::store::payment_attempt::{Attempt, AttemptEnd};
-use crate::store::{StoreError, area_stock, epoch, identity_use, order, outbox, payment_attempt, taken_seat};
+use crate::store::{StoreError, area_stock, epoch, instrument_use, order, payment_attempt};
 use seatwire_proto::id::OrderId;
-use seatwire_proto::seat::SeatIndex;
 use seatwire_proto::server::Action;
 use sqlx::{Acquire, PgConnection};
 use std::time::Duration;
@@ -32,6 +33,15 @@ const RELEASED_CHECK: Duration = Duration::from_secs(60);
 /// First look at something that just became unclear.
 const FIRST_CHECK: Duration = Duration::from_secs(1);
 
+/// What an attempt is made with.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct Try<'a> {
+    /// The payment method.
+    pub(super) method: &'a str,
+    /// The card behind it, where the event limits cards.
+    pub(super) instrument: Option<&'a str>,
+}
+
 /// What happened, with what must be remembered of it.
 #[derive(Debug, Clone, PartialEq)]
 pub(super) enum News<'a> {
@@ -40,7 +50,7 @@ pub(super) enum News<'a> {
     /// Paying could not begin; the buyer may try again.
     IntentFailed(&'a str),
     /// The provider is about to be asked for money.
-    AttemptStarted(&'a str),
+    AttemptStarted(Try<'a>),
     /// The provider has the money.
     Succeeded {
         /// By this charge.
@@ -61,6 +71,8 @@ pub(super) enum News<'a> {
     RefundAnswered(&'a [RefundResult]),
     /// The provider says that so much has gone back in all.
     RefundSeen(i64),
+    /// Money that had gone back came back to us.
+    RefundReversed(&'a Reversal),
     /// Everything that carries nothing but itself.
     Plain(OrderEvent),
 }
@@ -76,6 +88,7 @@ impl News<'_> {
             Self::ActionNeeded(_) => OrderEvent::ActionNeeded,
             Self::RefundAsked(_) => OrderEvent::RefundAsked,
             Self::RefundAnswered(_) | Self::RefundSeen(_) => OrderEvent::RefundDelayed,
+            Self::RefundReversed(_) => OrderEvent::RefundRejected,
             Self::Plain(event) => *event,
         }
     }
@@ -88,6 +101,15 @@ pub(super) enum Stepped {
     Moved(Box<OrderRow>),
     /// It did not fit: the order stands so.
     Stays(Box<OrderRow>),
+}
+
+impl Stepped {
+    /// The order as it stands now.
+    pub(super) fn into_row(self) -> OrderRow {
+        match self {
+            Self::Moved(row) | Self::Stays(row) => *row,
+        }
+    }
 }
 
 impl Inner {
@@ -109,7 +131,7 @@ impl Inner {
     }
 
     async fn step_once(&self, id: OrderId, from: Option<OrderState>, news: &[News<'_>]) -> Result<Stepped, StoreError> {
-        let mut transaction = self.store.pool().begin().await?;
+        let mut transaction = crate::store::begin(self.store.pool()).await?;
         let before =
             order::lock(&mut transaction, id).await?.ok_or_else(|| StoreError::Malformed(format!("no order {id}")))?;
         let mut row = before.clone();
@@ -128,16 +150,15 @@ impl Inner {
             transaction.rollback().await?;
             return Ok(Stepped::Stays(Box::new(before)));
         }
-        if !order::save(&mut *transaction, &row, before.state).await? {
+        let owed = owe::after_step(&before, &row, errand(&before, &row, is_freed));
+        if !order_step::save(&mut transaction, &row, before.state, &owed, self.clock.now_ms()).await? {
             return Err(StoreError::Malformed(format!("order {id} moved under its lock")));
         }
-        if let Some(errand) = errand(&before, &row, is_freed) {
-            outbox::insert(&mut *transaction, row.event, row.id, errand, self.clock.now_ms()).await?;
-        }
-        owe::after_step(&mut transaction, &before, &row, self.clock.now_ms()).await?;
         transaction.commit().await?;
         tracing::debug!(order = %id, from = before.state.as_str(), to = row.state.as_str(), "order moved");
-        self.relay_nudge.notify_one();
+        if owed.errand.is_some() {
+            self.relay_nudge.notify_one();
+        }
         Ok(Stepped::Moved(Box::new(row)))
     }
 
@@ -162,9 +183,21 @@ impl Inner {
                     is_freed
                 }));
             }
+            News::RefundReversed(reversal) => {
+                let seen = record::record_reversed(transaction, row, reversal, now_ms).await?;
+                return Ok(seen.map(|to| {
+                    self.enter(row, to, now_ms);
+                    false
+                }));
+            }
             _ => {}
         }
         let Some(to) = next(row.state, news.event()) else { return Ok(None) };
+        if to == OrderState::Disputed {
+            let is_freed = record::void_rest(transaction, row).await?;
+            self.enter(row, to, now_ms);
+            return Ok(Some(is_freed));
+        }
         if let News::RefundAsked(ask) = news {
             let Some(is_freed) = record::record_ask(transaction, row, ask, now_ms).await? else { return Ok(None) };
             let to = if row.refunding_minor > 0 { to } else { record::state_without_money(transaction, row).await? };
@@ -172,27 +205,33 @@ impl Inner {
             return Ok(Some(is_freed));
         }
         let effect = seats_after(row.state, to);
-        self.apply(transaction, row, news, to).await?;
+        if !self.apply(transaction, row, news, to).await? {
+            return Ok(None);
+        }
         if row.state == OrderState::RefundDue {
             record::record_late(transaction, row, now_ms).await?;
         }
         Ok(Some(effect == SeatEffect::Free))
     }
 
+    /// Does what goes with a move. False: the event does not allow it any more.
     async fn apply(
         &self,
         transaction: &mut PgConnection,
         row: &mut OrderRow,
         news: &News<'_>,
         to: OrderState,
-    ) -> Result<(), StoreError> {
+    ) -> Result<bool, StoreError> {
+        let effect = seats_after(row.state, to);
+        let mut charge = None;
         let now_ms = self.clock.now_ms();
         match news {
             News::IntentCreated(intent) => row.intent = Some((*intent).to_owned()),
             News::IntentFailed(reason) => row.decline_reason = Some((*reason).to_owned()),
-            News::AttemptStarted(method) => {
+            News::AttemptStarted(Try { method, instrument }) => {
                 row.attempts_n += 1;
                 row.decline_reason = None;
+                self.change_instrument(transaction, row, *instrument).await?;
                 let attempt = Attempt {
                     order: row.id,
                     attempt_n: row.attempts_n,
@@ -202,11 +241,16 @@ impl Inner {
                     method: (*method).to_owned(),
                     amount_minor: row.total_minor,
                 };
-                payment_attempt::insert(&mut *transaction, &attempt, now_ms).await?;
+                if !payment_attempt::insert(&mut *transaction, &attempt, now_ms).await? {
+                    return Ok(false);
+                }
             }
-            News::Succeeded { charge } => {
+            News::Succeeded { charge: by } => {
                 row.captured_minor = row.total_minor;
-                payment_attempt::end_open(&mut *transaction, row.id, AttemptEnd::Succeeded, *charge, now_ms).await?;
+                charge = *by;
+                if effect != SeatEffect::Sell {
+                    payment_attempt::end_open(&mut *transaction, row.id, AttemptEnd::Succeeded, charge, now_ms).await?;
+                }
             }
             News::Declined { reason, charge } => {
                 row.decline_reason = Some((*reason).to_owned());
@@ -217,16 +261,22 @@ impl Inner {
             News::Plain(OrderEvent::CancelConfirmed) => {
                 payment_attempt::end_open(&mut *transaction, row.id, AttemptEnd::Cancelled, None, now_ms).await?;
             }
-            News::RefundAsked(_) | News::RefundAnswered(_) | News::RefundSeen(_) | News::Plain(_) => {}
+            News::RefundAsked(_)
+            | News::RefundAnswered(_)
+            | News::RefundSeen(_)
+            | News::RefundReversed(_)
+            | News::Plain(_) => {}
         }
-        match seats_after(row.state, to) {
+        match effect {
             SeatEffect::Keep => self.enter(row, to, now_ms),
             SeatEffect::Free => {
                 free(transaction, row).await?;
                 self.enter(row, to, now_ms);
             }
             SeatEffect::Sell => {
-                let seats_n = taken_seat::sell(&mut *transaction, row.event, row.id).await?;
+                let tickets = ticket::draw(row);
+                let sale = Sale { charge, tickets: &tickets };
+                let seats_n = order_step::sell(&mut *transaction, row, sale, now_ms).await?;
                 if seats_n != seats(row).len() as u64 {
                     return Err(StoreError::Malformed(format!("order {} has {seats_n} reserved seats", row.id)));
                 }
@@ -234,12 +284,33 @@ impl Inner {
                     area_stock::sell(&mut *transaction, row.event, area, quantity).await?;
                 }
                 self.enter(row, to, now_ms);
-                ticket::issue(transaction, row, now_ms).await?;
                 self.enter(row, OrderState::Fulfilled, now_ms);
             }
         }
         if row.state == OrderState::LateSuccess {
             self.settle_late(transaction, row, now_ms).await?;
+        }
+        Ok(true)
+    }
+
+    /// From now on the order counts for this card; a broken `InstrumentLimit` when the card has its fill.
+    async fn change_instrument(
+        &self,
+        transaction: &mut PgConnection,
+        row: &mut OrderRow,
+        instrument: Option<&str>,
+    ) -> Result<(), StoreError> {
+        if row.instrument.as_deref() == instrument {
+            return Ok(());
+        }
+        if let Some(before) = row.instrument.take() {
+            instrument_use::subtract(&mut *transaction, row.event, &before, row.seats_n).await?;
+        }
+        if let Some(instrument) = instrument
+            && let Some(limit) = self.limits_of(row).await?.seats_per_instrument
+        {
+            instrument_use::add(transaction, row.event, instrument, row.seats_n, limit).await?;
+            row.instrument = Some(instrument.to_owned());
         }
         Ok(())
     }
@@ -257,11 +328,11 @@ impl Inner {
         let mut attempt = transaction.begin().await?;
         match reserve(&mut attempt, row, &limits).await {
             Ok(()) => {
-                taken_seat::sell(&mut *attempt, row.event, row.id).await?;
+                let tickets = ticket::draw(row);
+                order_step::sell(&mut attempt, row, Sale { charge: None, tickets: &tickets }, now_ms).await?;
                 for (area, quantity) in areas(row) {
                     area_stock::sell(&mut *attempt, row.event, area, quantity).await?;
                 }
-                ticket::issue(&mut attempt, row, now_ms).await?;
                 attempt.commit().await?;
                 self.enter(row, OrderState::Paid, now_ms);
                 self.enter(row, OrderState::Fulfilled, now_ms);
@@ -321,57 +392,9 @@ impl Inner {
     }
 }
 
-/// What the bounds of a reservation are: the identity's limit and the capacities of the order's areas.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) struct Limits {
-    pub(super) seats_per_identity: u32,
-    pub(super) capacities: Vec<u32>,
-}
-
-/// Reserves everything in an order, in one order of tables and seats, so that two orders cannot deadlock.
-pub(super) async fn reserve(transaction: &mut PgConnection, row: &OrderRow, limits: &Limits) -> Result<(), StoreError> {
-    let seats = seats(row);
-    if !seats.is_empty() {
-        taken_seat::reserve(&mut *transaction, row.event, row.id, row.identity, row.epoch, &seats).await?;
-    }
-    for (area, quantity) in areas(row) {
-        let capacity = limits.capacities.get(area.position()).copied().unwrap_or(0);
-        area_stock::reserve(&mut *transaction, row.event, area, capacity, quantity).await?;
-    }
-    identity_use::add(transaction, row.event, row.identity, row.seats_n, limits.seats_per_identity).await
-}
-
-async fn free(transaction: &mut PgConnection, row: &OrderRow) -> Result<(), StoreError> {
-    let seats = seats(row);
-    if !seats.is_empty() {
-        taken_seat::free(&mut *transaction, row.event, row.id, &seats).await?;
-    }
-    for (area, quantity) in areas(row) {
-        area_stock::free(&mut *transaction, row.event, area, quantity, false).await?;
-    }
-    identity_use::subtract(transaction, row.event, row.identity, row.seats_n).await
-}
-
-/// The fence against a rebuild that ran meanwhile: the epoch must be the one the hold was locked in.
-pub(super) async fn is_in_epoch(transaction: &mut PgConnection, row: &OrderRow) -> Result<bool, StoreError> {
-    epoch::lock_shared(transaction, row.event).await?;
-    Ok(epoch::current(transaction, row.event).await? == Some(row.epoch))
-}
-
 /// The key an attempt is asked by.
 pub(super) fn attempt_key(row: &OrderRow) -> String {
     format!("{}:confirm:{}", row.id, row.attempts_n)
-}
-
-pub(super) fn seats(row: &OrderRow) -> Vec<SeatIndex> {
-    row.lines.iter().filter_map(|line| line.seat).collect()
-}
-
-/// Areas in their order, so that rows are locked in one order.
-pub(super) fn areas(row: &OrderRow) -> Vec<(seatwire_proto::seat::AreaIndex, u32)> {
-    let mut areas: Vec<_> = row.lines.iter().filter_map(|line| Some((line.area?, line.quantity))).collect();
-    areas.sort_unstable();
-    areas
 }
 
 /// What the world must be told of a step.

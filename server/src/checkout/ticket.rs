@@ -8,13 +8,11 @@ pub(super) mod seal;
 pub(super) use door::starts;
 pub use door::{Admission, PassOn};
 
-use crate::store::StoreError;
 use crate::store::order::OrderRow;
-use crate::store::ticket::{self, NewTicket};
+use crate::store::ticket::NewTicket;
 use hmac::{Hmac, KeyInit, Mac};
 use seatwire_proto::id::TicketId;
 use sha2::Sha256;
-use sqlx::PgConnection;
 
 /// Letters of codes and references: no 0, 1, I, L, O, U, so that they survive handwriting and reading aloud.
 const LETTERS: &[u8; 30] = b"23456789ABCDEFGHJKMNPQRSTVWXYZ";
@@ -52,10 +50,9 @@ pub(super) fn is_secret(right: &str, given: &str) -> bool {
     mac(right).verify(&mac(given).finalize().into_bytes()).is_ok()
 }
 
-/// Issues the tickets of a sold order.
-pub(super) async fn issue(transaction: &mut PgConnection, row: &OrderRow, now_ms: u64) -> Result<(), StoreError> {
-    let tickets: Vec<NewTicket> = row
-        .lines
+/// The tickets of a sold order, with codes nobody had before.
+pub(super) fn draw(row: &OrderRow) -> Vec<NewTicket> {
+    row.lines
         .iter()
         .enumerate()
         .flat_map(|(line_n, line)| {
@@ -67,8 +64,7 @@ pub(super) async fn issue(transaction: &mut PgConnection, row: &OrderRow, now_ms
                 code: letters(CODE_LEN),
             })
         })
-        .collect();
-    ticket::insert(transaction, row.event, row.id, row.identity, &tickets, now_ms).await
+        .collect()
 }
 
 #[cfg(test)]

@@ -7,10 +7,12 @@ use super::payment::stripe::read_intent;
 use super::payment::{Intent, IntentStatus, ProviderError};
 use super::resolve::Looked;
 use super::{CheckoutError, Inner};
+use crate::store::order::OrderRow;
 use crate::store::webhook_inbox::{self, InboxEvent};
-use crate::store::{open_payment, order};
+use crate::store::{StoreError, open_payment, order, unreadable_event};
 use serde::Deserialize;
 use serde_json::Value;
+use std::collections::HashMap;
 use std::sync::atomic::Ordering;
 
 /// Events applied in one round.
@@ -51,6 +53,35 @@ pub enum Received {
     Unreadable,
 }
 
+/// What a reading of the provider's list came to.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Polled {
+    /// Events that were new.
+    pub new_n: u64,
+    /// There are more to be read at once.
+    pub is_behind: bool,
+}
+
+/// The events that are applied: those an endpoint at the provider's should be subscribed to, and those asked for in its
+/// list. At most 20 names fit into a question.
+pub const APPLIED: &[&str] = &[
+    "payment_intent.succeeded",
+    "payment_intent.payment_failed",
+    "payment_intent.processing",
+    "payment_intent.requires_action",
+    "payment_intent.canceled",
+    "charge.refunded",
+    "charge.refund.updated",
+    "refund.created",
+    "refund.updated",
+    "refund.failed",
+    "charge.dispute.created",
+    "charge.dispute.updated",
+    "charge.dispute.closed",
+    "charge.dispute.funds_withdrawn",
+    "charge.dispute.funds_reinstated",
+];
+
 #[derive(Deserialize)]
 struct RawEvent {
     id: String,
@@ -64,10 +95,11 @@ struct RawData {
     object: Value,
 }
 
-/// The intent an event's object is about.
+/// The intent an event's object is about; by its name, or whole where the account asks for that.
 fn intent_of(object: &Value) -> Option<String> {
     let field = if object["object"] == "payment_intent" { "id" } else { "payment_intent" };
-    object[field].as_str().map(str::to_owned)
+    let intent = &object[field];
+    intent.as_str().or_else(|| intent["id"].as_str()).map(str::to_owned)
 }
 
 fn read_event(body: &str, received_ms: u64) -> Option<InboxEvent> {
@@ -89,12 +121,21 @@ impl Inner {
         }
         let event = std::str::from_utf8(body).ok().and_then(|text| read_event(text, now_ms));
         let Some(event) = event else {
-            tracing::error!("a signed webhook cannot be read");
+            self.keep_unreadable(body).await?;
             return Ok(Received::Unreadable);
         };
-        let is_new = webhook_inbox::insert(self.store.pool(), &self.provider_name, &event).await?;
+        let new_n = webhook_inbox::insert(self.store.pool(), &self.provider_name, &[event]).await?;
         self.inbox_nudge.notify_one();
-        Ok(if is_new { Received::Kept } else { Received::Repeated })
+        Ok(if new_n > 0 { Received::Kept } else { Received::Repeated })
+    }
+
+    /// A word that is the provider's and makes no sense to us: not lost, a person reads it.
+    async fn keep_unreadable(&self, body: &[u8]) -> Result<(), CheckoutError> {
+        let pool = self.store.pool();
+        if unreadable_event::insert(pool, &self.provider_name, body, self.clock.now_ms()).await? {
+            tracing::error!("a word of the provider cannot be read; a person must look");
+        }
+        Ok(())
     }
 
     /// Applies what is due in the inbox; how many.
@@ -102,8 +143,11 @@ impl Inner {
         let now_ms = self.clock.now_ms();
         let pool = self.store.pool();
         let events = webhook_inbox::take(pool, &self.provider_name, now_ms, now_ms + TAKEN_MS, BATCH).await?;
+        let mut orders = self.orders_of(&events).await?;
+        let mut done = Vec::with_capacity(events.len());
         for event in &events {
-            let is_applied = match self.apply_event(event).await {
+            let known = event.intent.as_ref().and_then(|intent| orders.remove(intent));
+            let is_applied = match self.apply_event(event, known).await {
                 Ok(is_applied) => is_applied,
                 Err(error) => {
                     // Only this one waits; where the store is away, this fails as well and ends the round.
@@ -112,7 +156,7 @@ impl Inner {
                 }
             };
             if is_applied {
-                webhook_inbox::set_applied(pool, &self.provider_name, &event.id, now_ms).await?;
+                done.push(event.id.clone());
                 if event.tries_n > LISTED_AFTER_TRIES
                     && let Some(intent) = &event.intent
                 {
@@ -120,16 +164,35 @@ impl Inner {
                 }
             } else if now_ms.saturating_sub(event.received_ms) > UNKNOWN_KEEP_MS {
                 tracing::warn!(event = event.id, kind = event.kind, "an event about nothing of ours is dropped");
-                webhook_inbox::set_applied(pool, &self.provider_name, &event.id, now_ms).await?;
+                done.push(event.id.clone());
             } else {
                 webhook_inbox::put_off(pool, &self.provider_name, &event.id, now_ms + UNKNOWN_RETRY_MS).await?;
             }
+        }
+        if !done.is_empty() {
+            webhook_inbox::set_applied(pool, &self.provider_name, &done, now_ms).await?;
         }
         if self.prune_ms.load(Ordering::Relaxed) <= now_ms {
             self.prune_ms.store(now_ms + PRUNE_EVERY_MS, Ordering::Relaxed);
             webhook_inbox::prune(pool, now_ms.saturating_sub(KEEP_MS), PRUNE_BATCH).await?;
         }
         Ok(events.len())
+    }
+
+    /// The orders of a batch by their intents, in one read. Where one of them cannot be read, each is read by itself, so
+    /// that it stands in nobody else's way.
+    async fn orders_of(&self, events: &[InboxEvent]) -> Result<HashMap<String, OrderRow>, StoreError> {
+        let mut intents: Vec<String> = events.iter().filter_map(|event| event.intent.clone()).collect();
+        intents.sort_unstable();
+        intents.dedup();
+        if intents.is_empty() {
+            return Ok(HashMap::new());
+        }
+        match order::list_by_intents(self.store.pool(), &self.provider_name, &intents).await {
+            Ok(rows) => Ok(rows.into_iter().filter_map(|row| Some((row.intent.clone()?, row))).collect()),
+            Err(error @ StoreError::Unavailable(_)) => Err(error),
+            Err(_) => Ok(HashMap::new()),
+        }
     }
 
     /// An event that could not be applied waits longer each time; after some tries its order is listed for people.
@@ -146,11 +209,15 @@ impl Inner {
         Ok(())
     }
 
-    /// Applies one event. False: its intent is not known (yet).
-    async fn apply_event(&self, event: &InboxEvent) -> Result<bool, CheckoutError> {
+    /// Applies one event. False: its intent is not known (yet), or something else comes first.
+    async fn apply_event(&self, event: &InboxEvent, known: Option<OrderRow>) -> Result<bool, CheckoutError> {
         let Some(intent) = &event.intent else { return Ok(true) };
-        let Some(row) = order::read_by_intent(self.store.pool(), &self.provider_name, intent).await? else {
-            return Ok(false);
+        let row = match known {
+            Some(row) => row,
+            None => match order::read_by_intent(self.store.pool(), &self.provider_name, intent).await? {
+                Some(row) => row,
+                None => return Ok(false),
+            },
         };
         let object = serde_json::from_str::<RawEvent>(&event.body).map(|raw| raw.data.object).unwrap_or_default();
         if event.kind.starts_with("payment_intent.") {
@@ -168,20 +235,24 @@ impl Inner {
                 }
                 _ => {}
             }
-        } else if event.kind == "charge.refunded" || event.kind.starts_with("refund.") {
-            self.see_refund(&row, &object).await?;
+        } else if event.kind.starts_with("charge.dispute.") {
+            if !self.see_dispute(&row, &event.kind, &object).await? {
+                return Err(CheckoutError::Internal(format!("{} carries no dispute", event.kind)));
+            }
+        } else if event.kind.starts_with("charge.refund") || event.kind.starts_with("refund.") {
+            return self.see_refund(&row, &object).await;
         }
         Ok(true)
     }
 
     /// Reads the provider's own list of events from where it was last read, so that a webhook endpoint nobody can reach
-    /// costs time and nothing else. How many were new.
-    pub(super) async fn poll_events(&self) -> Result<usize, CheckoutError> {
+    /// costs time and nothing else.
+    pub(super) async fn poll_events(&self) -> Result<Polled, CheckoutError> {
         let pool = self.store.pool();
         let mut cursor = webhook_inbox::cursor(pool, &self.provider_name).await?;
-        let mut new = 0;
+        let mut polled = Polled { new_n: 0, is_behind: false };
         for _ in 0..MAX_PAGES {
-            let page = match self.provider.events_after(cursor.as_deref(), PAGE).await {
+            let page = match self.provider.events_after(cursor.as_deref(), APPLIED, PAGE).await {
                 Ok(page) => page,
                 Err(error) => {
                     if let (ProviderError::Refused { reason, .. }, Some(unknown)) = (&error, cursor.take()) {
@@ -191,25 +262,33 @@ impl Inner {
                         continue;
                     }
                     tracing::debug!(%error, "the provider's events cannot be read now");
+                    polled.is_behind = false;
                     break;
                 }
             };
+            let now_ms = self.clock.now_ms();
+            let mut events = Vec::with_capacity(page.events.len());
             // Newest first on the wire; oldest first here.
             for object in page.events.iter().rev() {
-                let Some(event) = read_event(&object.to_string(), self.clock.now_ms()) else { continue };
-                if webhook_inbox::insert(pool, &self.provider_name, &event).await? {
-                    new += 1;
+                let body = object.to_string();
+                match read_event(&body, now_ms) {
+                    Some(event) => events.push(event),
+                    None => self.keep_unreadable(body.as_bytes()).await?,
                 }
-                webhook_inbox::set_cursor(pool, &self.provider_name, &event.id).await?;
-                cursor = Some(event.id);
             }
-            if !page.has_more || page.events.is_empty() {
+            polled.new_n += webhook_inbox::insert(pool, &self.provider_name, &events).await?;
+            if let Some(last) = events.last() {
+                webhook_inbox::set_cursor(pool, &self.provider_name, &last.id).await?;
+                cursor = Some(last.id.clone());
+            }
+            polled.is_behind = page.has_more && !events.is_empty();
+            if !polled.is_behind {
                 break;
             }
         }
-        if new > 0 {
+        if polled.new_n > 0 {
             self.inbox_nudge.notify_one();
         }
-        Ok(new)
+        Ok(polled)
     }
 }

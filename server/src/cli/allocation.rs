@@ -53,7 +53,7 @@ impl Allocate {
     /// Enters it; its id.
     pub(super) async fn enter(self, store: &Store) -> anyhow::Result<AllocationId> {
         let catalogue = Catalogue::new(store.clone(), Clock::system());
-        let mut transaction = store.pool().begin().await?;
+        let mut transaction = crate::store::begin(store.pool()).await?;
         if !allocation::lock_event(&mut transaction, self.event).await? {
             bail!("there is no event {}", self.event);
         }

@@ -2,7 +2,7 @@
 //! beside a sale that runs: it looks several times and believes what stays.
 
 use super::stores::Stores;
-use super::{Failed, say};
+use super::{Failed, say, settlement};
 use crate::catalogue::Catalogue;
 use crate::clock::Clock;
 use crate::config::Config;
@@ -23,22 +23,30 @@ const MAX_LINES: usize = 200;
 /// As other checks do: something was found.
 const EXIT_FOUND: u8 = 1;
 
-/// Compare Redis, Postgres and the journal of an event.
+/// Compare Redis, Postgres and the journal of an event, or the provider's settlement file with the books.
 #[derive(Debug, clap::Args)]
 pub(super) struct Args {
     /// The event's id, as `event list` prints it.
-    event: EventId,
+    #[arg(required_unless_present = "settlement", conflicts_with = "settlement")]
+    event: Option<EventId>,
+    #[command(flatten)]
+    settlement: settlement::Args,
 }
 
 pub(super) async fn run(config: Config, args: Args) -> Result<(), Failed> {
+    let event = match (args.event, &args.settlement.file) {
+        (Some(event), _) => event,
+        (None, Some(file)) => return settlement::run(&config, file, &args.settlement).await,
+        (None, None) => return Err(anyhow::anyhow!("nothing to compare").into()),
+    };
     let stores = Stores::attach_or_open(&config).await?;
-    let done = look(&config, &stores, args.event).await;
+    let done = look(&config, &stores, event).await;
     stores.close().await;
     let (compared, lines) = done?;
     say(&format!(
         "{}: epoch {}, seq {}; compared {} seats, {} areas, {} holds of {} identities, {} orders, {} tickets, {} rows of \
          the log, {} rows of the journal",
-        args.event,
+        event,
         compared.epoch,
         compared.seq,
         compared.seats,

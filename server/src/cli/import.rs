@@ -75,7 +75,7 @@ async fn enter(store: &Store, args: &Args, imported: &Imported) -> anyhow::Resul
         lon: args.lon,
         time_zone: args.time_zone.clone(),
     };
-    let mut transaction = store.pool().begin().await?;
+    let mut transaction = crate::store::begin(store.pool()).await?;
     let (_, hash) = store_layout(&mut transaction, &venue, imported, Clock::system().now_ms()).await?;
     transaction.commit().await?;
     Ok(hash)

@@ -21,6 +21,9 @@ pub(super) struct Args {
     /// Where the shop takes webhooks, e.g. http://127.0.0.1:8080/v1/webhooks/payment.
     #[arg(long, requires = "webhook_secret")]
     webhook_url: Option<String>,
+    /// Which kinds of events are told, comma-separated; all without it.
+    #[arg(long, value_delimiter = ',')]
+    webhook_events: Vec<String>,
     /// Signs the webhooks; the shop knows it as SEATWIRE_WEBHOOK_SECRETS.
     #[arg(long, env = "SEATWIRE_PAYSIM_WEBHOOK_SECRET", hide_env_values = true)]
     webhook_secret: Option<String>,
@@ -29,10 +32,11 @@ pub(super) struct Args {
 pub(super) async fn run(config: Config, args: Args) -> Result<(), Failed> {
     let listener = TcpListener::bind(args.listen).await.with_context(|| format!("cannot listen on {}", args.listen))?;
     let shutdown = Shutdown::new();
-    let webhook = args
-        .webhook_url
-        .zip(args.webhook_secret)
-        .map(|(url, secret)| WebhookConfig { url, secret: Secret::new(secret) });
+    let webhook = args.webhook_url.zip(args.webhook_secret).map(|(url, secret)| WebhookConfig {
+        url,
+        secret: Secret::new(secret),
+        events: args.webhook_events,
+    });
     let settings = PaysimConfig {
         data: Some(config.data.join("paysim")),
         public_url: args.public_url,

@@ -4,6 +4,7 @@ use super::stores::Stores;
 use super::{Failed, say};
 use crate::Listeners;
 use crate::app::{Addresses, App};
+use crate::checkout::APPLIED_EVENTS;
 use crate::clock::Clock;
 use crate::config::{Config, Secret};
 use crate::paysim::{self, PaysimConfig, WebhookConfig};
@@ -43,7 +44,8 @@ pub(super) async fn run(mut config: Config, args: Args) -> Result<(), Failed> {
             let secret = Secret::new(format!("whsec_{:032x}", rand::random::<u128>()));
             config.checkout.webhook_secrets.push(secret.clone());
             let url = format!("http://{}/v1/webhooks/payment", reachable(config.listen));
-            let webhook = Some(WebhookConfig { url, secret });
+            let events = APPLIED_EVENTS.iter().map(|&kind| kind.to_owned()).collect();
+            let webhook = Some(WebhookConfig { url, secret, events });
             let settings = PaysimConfig { data: Some(data), webhook, ..PaysimConfig::default() };
             paysim::start(listener, settings, Clock::system(), shutdown.clone()).await?.url()
         }

@@ -53,6 +53,8 @@ fn table() -> Vec<(Scope, &'static str, &'static str, MethodRouter<Front>)> {
         (Scope::Events, "POST", "/v1/admin/webhooks/{webhook}/rotate", post(hook::rotate)),
         (Scope::Events, "POST", "/v1/admin/webhooks/{webhook}/replay", post(hook::replay)),
         (Scope::Read, "GET", "/v1/admin/payments/open", get(order::list_open)),
+        (Scope::Orders, "GET", "/v1/admin/payments/unreadable", get(order::list_unreadable)),
+        (Scope::Orders, "DELETE", "/v1/admin/payments/unreadable/{id}", delete(order::put_away_unreadable)),
         (Scope::Orders, "GET", "/v1/admin/orders/{order}", get(order::read)),
         (Scope::Orders, "POST", "/v1/admin/orders/{order}/refunds", post(order::refund)),
         (Scope::Orders, "POST", "/v1/admin/orders/{order}/look", post(order::look)),

@@ -29,7 +29,7 @@ pub async fn load_if_empty(store: &Store, now_ms: u64) -> Result<bool, PublishEr
         Ok(Err(error)) => return Err(PublishError::Refused(super::ImportError::to_string(&error))),
         Err(error) => return Err(PublishError::Refused(error.to_string())),
     };
-    let mut transaction = store.pool().begin().await?;
+    let mut transaction = crate::store::begin(store.pool()).await?;
     sqlx::query!("select pg_advisory_xact_lock($1)", DEMO_LOCK).execute(&mut *transaction).await?;
     if !event::is_empty(&mut *transaction).await? {
         return Ok(false);

@@ -135,7 +135,7 @@ pub async fn create_event(
 /// # Errors
 /// As [`create_event`].
 pub async fn create_event_in(store: &Store, spec: &EventSpec, now_ms: u64) -> Result<EventId, PublishError> {
-    let mut transaction = store.pool().begin().await?;
+    let mut transaction = crate::store::begin(store.pool()).await?;
     let id = create_event(&mut transaction, spec, now_ms).await?;
     transaction.commit().await?;
     Ok(id)

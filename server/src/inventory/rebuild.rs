@@ -71,7 +71,7 @@ async fn open_in(
         life.begin(generation, known.map_or(0, |(epoch, _)| epoch), seq);
         return Ok(());
     }
-    let mut guard = inner.store.pool().begin().await.map_err(StoreError::from)?;
+    let mut guard = crate::store::begin(inner.store.pool()).await?;
     event_life::lock_rebuild(&mut guard, event.id).await?;
     // Another node may have been faster.
     let known = event_life::read(&mut *guard, event.id).await?;
@@ -168,7 +168,7 @@ async fn usable(
 }
 
 async fn begin_epoch(store: &Store, event: EventId, redis: &RedisIdentity) -> Result<u32, InventoryError> {
-    let mut transaction = store.pool().begin().await.map_err(StoreError::from)?;
+    let mut transaction = crate::store::begin(store.pool()).await?;
     epoch::lock_exclusive(&mut transaction, event).await?;
     let epoch = epoch::begin_next(&mut *transaction, event).await?;
     event_life::bind(&mut *transaction, event, &redis.0).await?;
@@ -179,7 +179,7 @@ async fn begin_epoch(store: &Store, event: EventId, redis: &RedisIdentity) -> Re
 
 impl Truth {
     async fn read(store: &Store, event: EventId, now_ms: u64) -> Result<Self, InventoryError> {
-        let mut transaction = store.pool().begin().await.map_err(StoreError::from)?;
+        let mut transaction = crate::store::begin(store.pool()).await?;
         sqlx::raw_sql("set transaction isolation level repeatable read read only")
             .execute(&mut *transaction)
             .await

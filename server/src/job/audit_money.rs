@@ -2,7 +2,7 @@
 //! for Prometheus. Believed only when it stays: a look beside a running sale may see half of a change.
 
 use crate::app::App;
-use crate::store::{money_audit, open_payment};
+use crate::store::{money_audit, open_payment, unreadable_event};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -13,6 +13,8 @@ pub(super) async fn run(app: &Arc<App>) -> anyhow::Result<()> {
     let pool = app.store.pool();
     let for_people = open_payment::count_for_people(pool).await?;
     app.metrics.payments_for_people.set(i64::try_from(for_people).unwrap_or(i64::MAX));
+    let unreadable_n = unreadable_event::count(pool).await?;
+    app.metrics.webhooks_unreadable.set(i64::try_from(unreadable_n).unwrap_or(i64::MAX));
     let mut found = money_audit::violations(pool).await?;
     if !found.is_empty() {
         tokio::time::sleep(LOOK_AGAIN).await;

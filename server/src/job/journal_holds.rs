@@ -125,7 +125,7 @@ impl Journal<'_> {
         self.beaten = Some(Instant::now());
         if !new.is_empty() {
             self.others.extend(&new);
-            let mut transaction = pool.begin().await?;
+            let mut transaction = crate::store::begin(pool).await?;
             let taken = hold_journal::take(&mut transaction, self.writer, &new).await?;
             transaction.commit().await?;
             self.positions.extend(taken.into_iter().map(|at| (at.event, at)));

@@ -15,6 +15,10 @@ use std::time::Duration;
 
 /// Rows of one round; a full round is followed by the next at once. Bounds how long their locks are held.
 const BATCH: u32 = 64;
+/// A short round waits a little for the next rows: each round is a transaction and a commit, whatever it carries.
+const GATHER_BELOW: usize = 16;
+/// How long: nothing beside the rest of a checkout.
+const GATHER: Duration = Duration::from_millis(3);
 /// Longest delivery, a rebuild of the event included: a round must end well before Postgres ends its transaction.
 const DELIVER_WITHIN: Duration = Duration::from_secs(4);
 /// Wait after a failed delivery; doubles with each try.
@@ -23,7 +27,7 @@ const FIRST_RETRY: Duration = Duration::from_millis(200);
 const MAX_RETRY: Duration = Duration::from_secs(2);
 
 pub(super) async fn run(app: &Arc<App>) -> anyhow::Result<Round> {
-    let mut transaction = app.store.pool().begin().await?;
+    let mut transaction = crate::store::begin(app.store.pool()).await?;
     let rows = outbox::take(&mut transaction, app.clock.now_ms(), BATCH).await?;
     let deliveries = rows.iter().map(|row| async move {
         let delivered = tokio::time::timeout(DELIVER_WITHIN, deliver(app, row)).await;
@@ -41,6 +45,9 @@ pub(super) async fn run(app: &Arc<App>) -> anyhow::Result<Round> {
         outbox::put_off(&mut *transaction, &[row.id], app.clock.now_ms() + wait.as_millis() as u64).await?;
     }
     transaction.commit().await?;
+    if !done.is_empty() && done.len() < GATHER_BELOW {
+        tokio::time::sleep(GATHER).await;
+    }
     // Also after a short round: a later row of the same order may have become the oldest.
     Ok(Round { is_full: !done.is_empty() })
 }

@@ -131,7 +131,7 @@ pub async fn create(store: &Store, name: &str, scopes: &[Scope], now_ms: u64) ->
         created_ms: now_ms,
         revoked_ms: None,
     };
-    let mut transaction = store.pool().begin().await?;
+    let mut transaction = crate::store::begin(store.pool()).await?;
     admin_key::insert(&mut *transaction, &row).await?;
     let detail = serde_json::json!({"key": row.id, "name": row.name, "scopes": row.scopes});
     let entry = NewEntry { key: None, key_name: "command line", action: "key.create", event: None, detail };
@@ -146,7 +146,7 @@ pub async fn create(store: &Store, name: &str, scopes: &[Scope], now_ms: u64) ->
 /// # Errors
 /// Postgres' own.
 pub async fn revoke(store: &Store, id: Uuid, now_ms: u64) -> Result<bool, StoreError> {
-    let mut transaction = store.pool().begin().await?;
+    let mut transaction = crate::store::begin(store.pool()).await?;
     let is_revoked = admin_key::revoke(&mut *transaction, id, now_ms).await?;
     if is_revoked {
         let detail = serde_json::json!({"key": id});

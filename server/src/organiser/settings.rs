@@ -66,6 +66,9 @@ fn check(patch: &EventPatch) -> Result<(), OrganiserError> {
     if patch.seats_per_identity.is_some_and(|limit| !(1..=200).contains(&limit)) {
         return refuse("/rules/seats_per_identity", "expected 1 to 200".into());
     }
+    if patch.seats_per_instrument.flatten().is_some_and(|limit| !(1..=10_000).contains(&limit)) {
+        return refuse("/rules/seats_per_instrument", "expected 1 to 10,000, or null".into());
+    }
     if patch.hold_ttl_ms.is_some_and(|ms| !(1_000..=86_400_000).contains(&ms)) {
         return refuse("/rules/hold_ttl_ms", "expected 1,000 to 86,400,000".into());
     }
@@ -102,6 +105,9 @@ fn detail(patch: &EventPatch) -> serde_json::Value {
     });
     let serde_json::Value::Object(mut fields) = all else { return all };
     fields.retain(|_, value| !value.is_null());
+    if let Some(limit) = patch.seats_per_instrument {
+        fields.insert("seats_per_instrument".into(), limit.into());
+    }
     if let Some(presale_ms) = patch.presale_ms {
         fields.insert("presale_ms".into(), presale_ms.into());
     }

@@ -253,7 +253,7 @@ async fn confirm(sim: &Arc<Sim>, call: &Call, id: &str) -> Outcome {
         sim.bank.confirm(id, &method, verdict, return_url, action_url, &call.form.list("expand"))
     };
     match behaviour {
-        Behaviour::Succeed | Behaviour::RefundFails | Behaviour::RefundPends { .. } => {
+        Behaviour::Succeed | Behaviour::Dispute | Behaviour::RefundFails | Behaviour::RefundPends { .. } => {
             Outcome::Reply(finish(Verdict::Charge))
         }
         Behaviour::Decline(words) => Outcome::Reply(finish(Verdict::Decline(words))),
@@ -332,10 +332,21 @@ async fn action(sim: &Arc<Sim>, method: &Method, rest: &str, query: &Form) -> Re
 }
 
 fn sim_call(sim: &Arc<Sim>, method: &Method, rest: &str, form: &Form) -> Response {
-    match (method, rest) {
-        (&Method::GET, "ledger") => respond(&Reply::ok(sim.bank.ledger()), false),
-        (&Method::POST, "webhooks") => respond(&Reply::ok(sim.bank.webhooks.set(form)), false),
-        (&Method::POST, "faults") => respond(&Reply::ok(sim.faults.set(form)), false),
+    let path: Vec<&str> = rest.split('/').collect();
+    match (method, path.as_slice()) {
+        (&Method::POST, ["disputes"]) => {
+            let Some(intent) = form.get("payment_intent") else { return respond(&missing("payment_intent"), false) };
+            let amount_minor = form.get("amount").and_then(|text| text.parse().ok());
+            respond(&sim.bank.dispute(intent, amount_minor, form.get("reason").unwrap_or("general")), false)
+        }
+        (&Method::POST, ["disputes", id]) => {
+            let Some(status) = form.get("status") else { return respond(&missing("status"), false) };
+            respond(&sim.bank.move_dispute(id, status), false)
+        }
+        (&Method::POST, ["refunds", id, "fail"]) => respond(&sim.bank.fail_refund(id), false),
+        (&Method::GET, ["ledger"]) => respond(&Reply::ok(sim.bank.ledger()), false),
+        (&Method::POST, ["webhooks"]) => respond(&Reply::ok(sim.bank.webhooks.set(form)), false),
+        (&Method::POST, ["faults"]) => respond(&Reply::ok(sim.faults.set(form)), false),
         _ => text(StatusCode::NOT_FOUND, "not found"),
     }
 }

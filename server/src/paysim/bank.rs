@@ -1,12 +1,19 @@
 //! The simulator's books: every change to intents, refunds and events happens here, under one lock and without waiting,
 //! and is appended to the ledger in the same order. Answers are already in the provider's shape.
 
+mod dispute;
+mod key;
+mod refund;
+
+pub(super) use key::KeyCheck;
+
 use super::ledger::Ledger;
-use super::method::{Behaviour, DeclineWords};
-use super::object::{Charge, Event, Intent, IntentStatus, PayError, Refund, Settlement};
+use super::method::{Behaviour, DeclineWords, behaviour};
+use super::object::{Charge, Dispute, Event, Intent, IntentStatus, PayError, Refund, Settlement};
 use super::reply::Reply;
 use super::webhook::Webhooks;
 use crate::clock::Clock;
+use key::KeyState;
 use parking_lot::Mutex;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
@@ -23,27 +30,9 @@ const MAX_AMOUNT_MINOR: i64 = 99_999_999;
 enum Line {
     Intent(Box<Intent>),
     Refund(Refund),
+    Dispute(Dispute),
     Event(Event),
     Key { key: String, fingerprint: String, status: u16, body: Value },
-}
-
-#[derive(Debug)]
-enum KeyState {
-    Running { fingerprint: String },
-    Done { fingerprint: String, status: u16, body: Value },
-}
-
-/// What an idempotency key says of a call.
-#[derive(Debug, PartialEq)]
-pub(super) enum KeyCheck {
-    /// Never seen: run it.
-    Fresh,
-    /// Run before: this was the answer.
-    Replay(u16, Value),
-    /// Still running.
-    InUse,
-    /// Used for another call.
-    Mismatch,
 }
 
 #[derive(Debug, Default)]
@@ -52,6 +41,7 @@ pub(super) struct Books {
     pub(super) intent_order: Vec<String>,
     pub(super) refunds: HashMap<String, Refund>,
     pub(super) refund_order: Vec<String>,
+    pub(super) disputes: BTreeMap<String, Dispute>,
     pub(super) events: VecDeque<Event>,
     keys: HashMap<String, KeyState>,
     settlements: BTreeSet<(u64, String)>,
@@ -152,6 +142,9 @@ impl Bank {
                     }
                     books.refunds.insert(refund.id.clone(), refund);
                 }
+                Line::Dispute(dispute) => {
+                    books.disputes.insert(dispute.id.clone(), dispute);
+                }
                 Line::Event(event) => books.push_event(event),
                 Line::Key { key, fingerprint, status, body } => {
                     books.keys.insert(key, KeyState::Done { fingerprint, status, body });
@@ -165,41 +158,6 @@ impl Bank {
     pub(super) async fn settled(&self) -> bool {
         let last = self.books.lock().last_line;
         self.ledger.settled(last).await
-    }
-
-    /// Claims an idempotency key for a call.
-    pub(super) fn claim_key(&self, key: &str, fingerprint: &str) -> KeyCheck {
-        let mut books = self.books.lock();
-        match books.keys.get(key) {
-            None => {
-                books.keys.insert(key.to_owned(), KeyState::Running { fingerprint: fingerprint.to_owned() });
-                KeyCheck::Fresh
-            }
-            Some(KeyState::Running { fingerprint: other } | KeyState::Done { fingerprint: other, .. })
-                if other != fingerprint =>
-            {
-                KeyCheck::Mismatch
-            }
-            Some(KeyState::Running { .. }) => KeyCheck::InUse,
-            Some(KeyState::Done { status, body, .. }) => KeyCheck::Replay(*status, body.clone()),
-        }
-    }
-
-    /// Remembers the answer of a claimed key.
-    pub(super) fn finish_key(&self, key: &str, reply: &Reply) {
-        let mut books = self.books.lock();
-        let Some(KeyState::Running { fingerprint }) = books.keys.remove(key) else { return };
-        let (status, body) = (reply.status, reply.body.clone());
-        books.append(&self.ledger, &Line::Key { key: key.to_owned(), fingerprint: fingerprint.clone(), status, body });
-        books.keys.insert(key.to_owned(), KeyState::Done { fingerprint, status, body: reply.body.clone() });
-    }
-
-    /// Gives a claimed key up: the call did not run.
-    pub(super) fn forget_key(&self, key: &str) {
-        let mut books = self.books.lock();
-        if matches!(books.keys.get(key), Some(KeyState::Running { .. })) {
-            books.keys.remove(key);
-        }
     }
 
     /// Makes an intent.
@@ -321,6 +279,9 @@ impl Bank {
             Reply::ok(intent.to_json(expand))
         };
         self.record(&mut books, id, intent, kinds);
+        if behaviour(method) == Some(Behaviour::Dispute) {
+            self.open_dispute(&mut books, id, None, "fraudulent");
+        }
         reply
     }
 
@@ -369,80 +330,6 @@ impl Bank {
         reply
     }
 
-    /// Gives money back; all that is left without an amount.
-    pub(super) fn refund(
-        &self,
-        intent_id: &str,
-        amount_minor: Option<i64>,
-        reason: Option<String>,
-        metadata: BTreeMap<String, String>,
-    ) -> Reply {
-        let mut books = self.books.lock();
-        let Some(intent) = books.intents.get(intent_id) else { return no_such("payment_intent", intent_id) };
-        let mut intent = intent.clone();
-        let Some(charge) = intent.charges.iter_mut().find(|charge| charge.is_paid) else {
-            return Reply::error(
-                400,
-                "invalid_request_error",
-                None,
-                "This PaymentIntent does not have a successful charge to refund.",
-            );
-        };
-        let left_minor = intent.amount_minor - charge.refunded_minor;
-        let amount_minor = amount_minor.unwrap_or(left_minor);
-        if left_minor == 0 {
-            let text = format!("Charge {} has already been refunded.", charge.id);
-            return Reply::error(400, "invalid_request_error", Some("charge_already_refunded"), &text);
-        }
-        if !(1..=left_minor).contains(&amount_minor) {
-            let text =
-                format!("Refund amount ({amount_minor}) is greater than unrefunded amount on charge ({left_minor})");
-            return Reply::error(400, "invalid_request_error", None, &text).with("param", "amount".into());
-        }
-        let behaviour = super::method::behaviour(&charge.method);
-        let fails = behaviour == Some(Behaviour::RefundFails);
-        let succeeds_ms = match behaviour {
-            Some(Behaviour::RefundPends { after_ms }) => Some(self.clock.now_ms() + after_ms),
-            _ => None,
-        };
-        if !fails {
-            charge.refunded_minor += amount_minor;
-        }
-        let refund = Refund {
-            id: format!("re_{}", word(24)),
-            intent: intent.id.clone(),
-            charge: charge.id.clone(),
-            amount_minor,
-            currency: intent.currency.clone(),
-            created_s: self.clock.now_ms() / 1_000,
-            status: match (fails, succeeds_ms) {
-                (true, _) => "failed",
-                (false, Some(_)) => "pending",
-                (false, None) => "succeeded",
-            }
-            .to_owned(),
-            succeeds_ms,
-            failure_reason: fails.then(|| "expired_or_canceled_card".to_owned()),
-            reason,
-            metadata,
-        };
-        let reply = Reply::ok(refund.to_json());
-        let kinds: &[&str] = if fails { &[] } else { &["charge.refunded"] };
-        self.record(&mut books, intent_id, intent, kinds);
-        let happened: &[&str] = if fails { &["refund.created", "refund.failed"] } else { &["refund.created"] };
-        for kind in happened {
-            let event = self.event(kind, refund.to_json());
-            self.happened(&mut books, event);
-        }
-        if let Some(at_ms) = refund.succeeds_ms {
-            books.pending_refunds.insert((at_ms, refund.id.clone()));
-        }
-        books.append(&self.ledger, &Line::Refund(refund.clone()));
-        books.refund_order.push(refund.id.clone());
-        books.refunds.insert(refund.id.clone(), refund);
-        reply
-    }
-
     /// Settles what is due; how many.
     pub(super) fn settle_due(&self) -> usize {
         let now_ms = self.clock.now_ms();
@@ -471,21 +358,7 @@ impl Bank {
             self.record(&mut books, &id, intent, kinds);
             settled += 1;
         }
-        while let Some((at_ms, id)) = books.pending_refunds.first().cloned() {
-            if at_ms > now_ms {
-                break;
-            }
-            books.pending_refunds.pop_first();
-            let Some(refund) = books.refunds.get_mut(&id) else { continue };
-            "succeeded".clone_into(&mut refund.status);
-            refund.succeeds_ms = None;
-            let refund = refund.clone();
-            let event = self.event("refund.updated", refund.to_json());
-            self.happened(&mut books, event);
-            books.append(&self.ledger, &Line::Refund(refund));
-            settled += 1;
-        }
-        settled
+        settled + self.settle_refunds(&mut books, now_ms)
     }
 
     fn charge(&self, intent: &mut Intent) {

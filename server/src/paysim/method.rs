@@ -47,6 +47,8 @@ pub(super) enum Behaviour {
     },
     /// Charges; a refund of it fails.
     RefundFails,
+    /// Charges; the buyer's bank wants the money back at once.
+    Dispute,
     /// Charges; a refund of it is pending at first.
     RefundPends {
         /// How long.
@@ -96,6 +98,7 @@ fn card(name: &str) -> Option<Behaviour> {
         "visa" | "visa_debit" | "mastercard" | "mastercard_debit" | "amex" | "discover" | "diners" | "jcb" | "us" => {
             Behaviour::Succeed
         }
+        "createDispute" => Behaviour::Dispute,
         "chargeDeclined" => decline("card_declined", "generic_decline", "Your card was declined."),
         "chargeDeclinedInsufficientFunds" => {
             decline("card_declined", "insufficient_funds", "Your card has insufficient funds.")

@@ -262,6 +262,48 @@ impl Refund {
     }
 }
 
+/// Money a buyer's bank wants back.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+pub(super) struct Dispute {
+    /// `du_..`
+    pub id: String,
+    /// Of which intent.
+    pub intent: String,
+    /// Of which charge.
+    pub charge: String,
+    /// How much.
+    pub amount_minor: i64,
+    /// Lower case.
+    pub currency: String,
+    /// When, seconds.
+    pub created_s: u64,
+    /// The bank's reason.
+    pub reason: String,
+    /// `needs_response`, `under_review`, `won`, `lost`.
+    pub status: String,
+}
+
+impl Dispute {
+    /// The object on the wire.
+    #[must_use]
+    pub(super) fn to_json(&self) -> Value {
+        json!({
+            "id": self.id,
+            "object": "dispute",
+            "amount": self.amount_minor,
+            "charge": self.charge,
+            "created": self.created_s,
+            "currency": self.currency,
+            "is_charge_refundable": false,
+            "livemode": false,
+            "metadata": {},
+            "payment_intent": self.intent,
+            "reason": self.reason,
+            "status": self.status,
+        })
+    }
+}
+
 /// Something that happened.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub(super) struct Event {

@@ -2,7 +2,7 @@
 
 use super::bank::{Bank, no_such};
 use super::list::Page;
-use super::object::{Event, Refund};
+use super::object::{Dispute, Event, Refund};
 use super::reply::Reply;
 use serde_json::{Value, json};
 
@@ -69,6 +69,7 @@ impl Bank {
             })
             .collect();
         let refunds: Vec<Value> = books.refund_order.iter().map(|id| books.refunds[id].to_json()).collect();
-        json!({"intents": intents, "refunds": refunds})
+        let disputes: Vec<Value> = books.disputes.values().map(Dispute::to_json).collect();
+        json!({"intents": intents, "refunds": refunds, "disputes": disputes})
     }
 }

@@ -36,6 +36,8 @@ pub(super) struct Endpoint {
     pub(super) url: Option<String>,
     /// Signs.
     pub(super) secret: String,
+    /// What is told; empty = everything.
+    pub(super) enabled: Vec<String>,
     /// Of a hundred events, told twice.
     pub(super) duplicate_percent: u8,
     /// Of a hundred events, told late.
@@ -44,6 +46,12 @@ pub(super) struct Endpoint {
     pub(super) drop_percent: u8,
     /// Of a hundred events, told first with a wrong signature.
     pub(super) forge_percent: u8,
+}
+
+impl Endpoint {
+    fn wants(&self, kind: &str) -> bool {
+        self.url.is_some() && (self.enabled.is_empty() || self.enabled.iter().any(|wanted| wanted == kind))
+    }
 }
 
 /// The telling side; cheap to clone.
@@ -64,7 +72,7 @@ impl Webhooks {
 
     /// Something happened; never waits.
     pub(super) fn push(&self, event: &Event) {
-        if self.endpoint.lock().url.is_some() && self.waiting.try_send(event.clone()).is_err() {
+        if self.endpoint.lock().wants(&event.kind) && self.waiting.try_send(event.clone()).is_err() {
             tracing::warn!(event = event.id, "a webhook is dropped: too many wait");
         }
     }
@@ -77,6 +85,9 @@ impl Webhooks {
         }
         if let Some(secret) = form.get("secret") {
             secret.clone_into(&mut endpoint.secret);
+        }
+        if form.get("enabled_events").is_some() || !form.list("enabled_events").is_empty() {
+            endpoint.enabled = form.list("enabled_events");
         }
         let percent = |name: &str, value: &mut u8| {
             if let Some(percent) = form.get(name).and_then(|text| text.parse::<u8>().ok()) {

@@ -45,7 +45,7 @@ pub struct Ledger {
 /// # Errors
 /// When Postgres cannot answer.
 pub async fn read(pool: &PgPool, event: EventId) -> Result<Ledger, StoreError> {
-    let mut transaction = pool.begin().await?;
+    let mut transaction = crate::store::begin(pool).await?;
     sqlx::raw_sql("set transaction isolation level repeatable read read only").execute(&mut *transaction).await?;
     let mut ledger = Ledger {
         life: event_life::read(&mut *transaction, event).await?,

@@ -128,6 +128,8 @@ pub struct EventRow {
     pub state_reason: Option<String>,
     /// Limits and times.
     pub rules: Rules,
+    /// Seats and places one payment instrument may pay for; `None` = no limit.
+    pub seats_per_instrument: Option<u32>,
     /// One byte a seat.
     pub seat_tiers: Vec<u8>,
     /// Roaring set, portable format.

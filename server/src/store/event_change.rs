@@ -101,6 +101,8 @@ pub struct EventPatch {
     pub presale_ms: Option<Option<u64>>,
     /// Seats and places an identity may have.
     pub seats_per_identity: Option<u32>,
+    /// Seats and places one payment instrument may pay for; `Some(None)` = no limit.
+    pub seats_per_instrument: Option<Option<u32>>,
     /// Life of a new hold.
     pub hold_ttl_ms: Option<u64>,
     /// What may be left between seats.
@@ -119,7 +121,8 @@ pub async fn patch(executor: impl PgExecutor<'_>, id: EventId, patch: &EventPatc
                   starts_ms = coalesce($4, starts_ms), on_sale_ms = coalesce($5, on_sale_ms),
                   presale_ms = case when $6 then $7 else presale_ms end,
                   seats_per_identity = coalesce($8, seats_per_identity), hold_ttl_ms = coalesce($9, hold_ttl_ms),
-                  orphans = coalesce($10, orphans), has_waitlist = coalesce($11, has_waitlist)
+                  orphans = coalesce($10, orphans), has_waitlist = coalesce($11, has_waitlist),
+                  seats_per_instrument = case when $12 then $13 else seats_per_instrument end
            where id = $1"#,
         id.uuid(),
         patch.name,
@@ -132,6 +135,8 @@ pub async fn patch(executor: impl PgExecutor<'_>, id: EventId, patch: &EventPatc
         patch.hold_ttl_ms.map(|ms| ms as i64),
         patch.orphans.as_ref().map(column),
         patch.has_waitlist,
+        patch.seats_per_instrument.is_some(),
+        patch.seats_per_instrument.flatten().map(u32::cast_signed),
     )
     .execute(executor)
     .await?;
@@ -265,6 +270,30 @@ pub async fn shelf_knows(
     .execute(executor)
     .await?;
     Ok(())
+}
+
+/// What a checkout must know of its event behind the epoch's lock.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Selling {
+    /// The state as it is set now, without waiting for whoever changes it; `None`: there is no such event.
+    pub state: Option<EventState>,
+    /// The life of its inventory; `None` before it was first opened.
+    pub epoch: Option<u32>,
+}
+
+/// How an event stands for a checkout. Behind `epoch::lock_shared` it must be a statement of its own.
+///
+/// # Errors
+/// Postgres' own.
+pub async fn selling(executor: impl PgExecutor<'_>, id: EventId) -> Result<Selling, StoreError> {
+    let row = sqlx::query!(
+        r#"select (select state from events where id = $1) as state,
+               (select epoch from event_epochs where event_id = $1) as epoch"#,
+        id.uuid()
+    )
+    .fetch_one(executor)
+    .await?;
+    Ok(Selling { state: row.state.map(|state| word(&state)).transpose()?, epoch: row.epoch.map(i32::cast_unsigned) })
 }
 
 /// The state as it is set now, without waiting for whoever changes it; `None` when there is no such event.

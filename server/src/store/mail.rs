@@ -19,7 +19,7 @@ pub enum MailKind {
 }
 
 impl MailKind {
-    const fn as_str(self) -> &'static str {
+    pub(super) const fn as_str(self) -> &'static str {
         match self {
             Self::OrderPaid => "order_paid",
             Self::OrderCancelled => "order_cancelled",

@@ -14,6 +14,10 @@ pub enum Concern {
     NoWord,
     /// The provider said something of it that could not be applied again and again.
     EventNotApplied,
+    /// A buyer's bank wants the money back; the provider waits for evidence.
+    Disputed,
+    /// A buyer's bank has the money back.
+    DisputeLost,
 }
 
 impl Concern {
@@ -24,6 +28,8 @@ impl Concern {
             Self::AmountDiffers => "amount_differs",
             Self::NoWord => "no_word",
             Self::EventNotApplied => "event_not_applied",
+            Self::Disputed => "disputed",
+            Self::DisputeLost => "dispute_lost",
         }
     }
 }
@@ -65,6 +71,27 @@ pub async fn clear_unapplied(executor: impl PgExecutor<'_>, provider: &str, inte
         provider,
         intent,
         Concern::EventNotApplied.as_str()
+    )
+    .execute(executor)
+    .await?;
+    Ok(())
+}
+
+/// Puts an order on the list because of its disputes, or takes it off; another concern that stands is kept.
+///
+/// # Errors
+/// When Postgres cannot answer.
+pub async fn set_dispute(
+    executor: impl PgExecutor<'_>,
+    id: OrderId,
+    concern: Option<Concern>,
+) -> Result<(), StoreError> {
+    sqlx::query!(
+        "update orders set concern = $2
+         where order_id = $1 and (concern is null or concern in ('disputed', 'dispute_lost'))
+             and concern is distinct from $2",
+        id.uuid(),
+        concern.map(Concern::as_str)
     )
     .execute(executor)
     .await?;
@@ -119,6 +146,7 @@ pub async fn list(
              coalesce(concern, case when state in ('refund_failed', 'disputed') then state end) as concern
          from orders
          where (state in ('refund_failed', 'disputed') or concern = 'event_not_applied'
+             or concern in ('disputed', 'dispute_lost')
              or (state in ('payment_unknown', 'processing', 'cancelling', 'released_unresolved', 'late_success',
                  'refund_due', 'refund_submitted', 'refund_pending')
                  and (concern is not null or coalesce(unknown_since_ms, state_since_ms) <= $1)))
@@ -215,7 +243,7 @@ pub async fn list_unpaid_of_cancelled_events(
 pub async fn count_for_people(executor: impl PgExecutor<'_>) -> Result<u64, StoreError> {
     let n = sqlx::query_scalar!(
         r#"select count(*) as "n!" from orders where state in ('refund_failed', 'disputed')
-             or concern = 'event_not_applied' or (concern is not null and state in ('payment_unknown', 'processing', 'cancelling',
+             or concern = 'event_not_applied' or concern in ('disputed', 'dispute_lost') or (concern is not null and state in ('payment_unknown', 'processing', 'cancelling',
                  'released_unresolved', 'late_success', 'refund_due', 'refund_submitted', 'refund_pending'))"#
     )
     .fetch_one(executor)

@@ -56,6 +56,8 @@ pub struct OrderRow {
     pub intent: Option<String>,
     /// Why the last attempt was declined.
     pub decline_reason: Option<String>,
+    /// The provider's fingerprint of the card it counts for, where the event limits cards.
+    pub instrument: Option<String>,
     /// What the buyer must do.
     pub action: Option<Action>,
     /// Attempts begun.
@@ -97,6 +99,7 @@ struct RawOrder {
     provider: String,
     intent_id: Option<String>,
     decline_reason: Option<String>,
+    instrument: Option<String>,
     action: Option<Json<Action>>,
     attempts_n: i32,
     state_since_ms: i64,
@@ -135,6 +138,7 @@ impl TryFrom<RawOrder> for OrderRow {
             provider: raw.provider,
             intent: raw.intent_id,
             decline_reason: raw.decline_reason,
+            instrument: raw.instrument,
             action: raw.action.map(|action| action.0),
             attempts_n: raw.attempts_n.cast_unsigned(),
             state_since_ms: raw.state_since_ms.cast_unsigned(),
@@ -155,6 +159,7 @@ macro_rules! select_orders {
             r#"select order_id, event_id, identity_id, hold_id, epoch, reference, command_key, state,
                lines as "lines: Json<Vec<Line>>", seats_n, total_minor, captured_minor, refunding_minor,
                refunded_minor, currency, buyer_name, buyer_email, lang, pay_secret, provider, intent_id, decline_reason,
+               instrument,
                action as "action: Json<Action>", attempts_n, state_since_ms, lock_until_ms, check_at_ms, checks_n,
                unknown_since_ms, created_ms from orders "# + $end
             $(, $argument)*
@@ -168,44 +173,6 @@ fn one(raw: Option<RawOrder>) -> Result<Option<OrderRow>, StoreError> {
 
 fn all(raw: Vec<RawOrder>) -> Result<Vec<OrderRow>, StoreError> {
     raw.into_iter().map(OrderRow::try_from).collect()
-}
-
-/// Enters a new order.
-///
-/// # Errors
-/// A broken `OrderExists`, `HoldHasOrder` or `ReferenceTaken`.
-pub async fn insert(executor: impl PgExecutor<'_>, order: &OrderRow) -> Result<(), StoreError> {
-    sqlx::query!(
-        "insert into orders (order_id, event_id, identity_id, hold_id, epoch, reference, command_key, state, lines,
-             seats_n, total_minor, captured_minor, currency, buyer_name, buyer_email, pay_secret, provider,
-             state_since_ms, lock_until_ms, check_at_ms, created_ms, lang)
-         values ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16, $17, $18, $19, $20, $21, $22)",
-        order.id.uuid(),
-        order.event.uuid(),
-        order.identity.uuid(),
-        order.hold.uuid(),
-        order.epoch.cast_signed(),
-        order.reference,
-        order.command_key,
-        order.state.as_str(),
-        Json(&order.lines) as _,
-        order.seats_n.cast_signed(),
-        order.total_minor,
-        order.captured_minor,
-        order.currency.as_str(),
-        order.buyer_name,
-        order.buyer_email,
-        order.pay_secret,
-        order.provider,
-        order.state_since_ms.cast_signed(),
-        order.lock_until_ms.cast_signed(),
-        order.check_at_ms.map(u64::cast_signed),
-        order.created_ms.cast_signed(),
-        order.lang
-    )
-    .execute(executor)
-    .await?;
-    Ok(())
 }
 
 /// An order, kept from change by others until the transaction ends.
@@ -248,6 +215,19 @@ pub async fn read_by_intent(
 ) -> Result<Option<OrderRow>, StoreError> {
     let raw = select_orders!("where provider = $1 and intent_id = $2", provider, intent);
     one(raw.fetch_optional(executor).await?)
+}
+
+/// The orders the provider knows by these names; those that are there.
+///
+/// # Errors
+/// When Postgres cannot answer.
+pub async fn list_by_intents(
+    executor: impl PgExecutor<'_>,
+    provider: &str,
+    intents: &[String],
+) -> Result<Vec<OrderRow>, StoreError> {
+    let raw = select_orders!("where provider = $1 and intent_id = any($2)", provider, intents);
+    all(raw.fetch_all(executor).await?)
 }
 
 /// Orders of this identity, newest first, older than `before` where given; at most `limit`.
@@ -355,38 +335,6 @@ pub async fn make_due(executor: impl PgExecutor<'_>, id: OrderId, now_ms: u64) -
              'payment_unknown', 'cancelling', 'released_unresolved', 'refund_due', 'refund_submitted', 'refund_pending')",
         id.uuid(),
         now_ms.cast_signed()
-    )
-    .execute(executor)
-    .await?;
-    Ok(done.rows_affected() == 1)
-}
-
-/// Writes what a step changed, if the order still stands where the step began. False: it has moved.
-///
-/// # Errors
-/// A broken `OverRefund` when more would go back than was taken.
-pub async fn save(executor: impl PgExecutor<'_>, order: &OrderRow, from: OrderState) -> Result<bool, StoreError> {
-    let done = sqlx::query!(
-        "update orders set state = $3, captured_minor = $4, refunding_minor = $5, refunded_minor = $6, intent_id = $7,
-             decline_reason = $8, action = $9, attempts_n = $10, state_since_ms = $11, lock_until_ms = $12,
-             check_at_ms = $13, checks_n = $14, unknown_since_ms = $15, epoch = $16
-         where order_id = $1 and state = $2",
-        order.id.uuid(),
-        from.as_str(),
-        order.state.as_str(),
-        order.captured_minor,
-        order.refunding_minor,
-        order.refunded_minor,
-        order.intent,
-        order.decline_reason,
-        order.action.as_ref().map(Json) as _,
-        order.attempts_n.cast_signed(),
-        order.state_since_ms.cast_signed(),
-        order.lock_until_ms.cast_signed(),
-        order.check_at_ms.map(u64::cast_signed),
-        order.checks_n.cast_signed(),
-        order.unknown_since_ms.map(u64::cast_signed),
-        order.epoch.cast_signed()
     )
     .execute(executor)
     .await?;

@@ -26,7 +26,12 @@ pub struct NewClaim<'a> {
 #[derive(Debug, Clone, PartialEq)]
 pub enum Claim {
     /// It is ours: run. The order is the one the first run chose.
-    Ours(OrderId),
+    Ours {
+        /// Which.
+        order: OrderId,
+        /// Nobody ran it before: there is no such order yet.
+        is_first: bool,
+    },
     /// Another run has it.
     Running,
     /// It was used with other fields.
@@ -58,7 +63,7 @@ pub async fn claim(
                union all
                select c.run_id, c.running_until_ms
                where c.answer is not null or c.running_until_ms > $6 or c.fingerprint <> excluded.fingerprint)
-           returning fingerprint, order_id, answer as "answer: Json<JsonValue>", run_id"#,
+           returning fingerprint, order_id, answer as "answer: Json<JsonValue>", run_id, xmax = 0 as "is_first!""#,
         new.identity.uuid(),
         new.key.as_str(),
         &new.fingerprint[..],
@@ -75,7 +80,7 @@ pub async fn claim(
     } else if let Some(answer) = row.answer {
         Claim::Answered(answer.0)
     } else if row.run_id == run {
-        Claim::Ours(OrderId::from_uuid(row.order_id))
+        Claim::Ours { order: OrderId::from_uuid(row.order_id), is_first: row.is_first }
     } else {
         Claim::Running
     })

@@ -17,7 +17,7 @@ pub enum Errand {
 }
 
 impl Errand {
-    const fn as_str(self) -> &'static str {
+    pub(super) const fn as_str(self) -> &'static str {
         match self {
             Self::Sell => "sell",
             Self::Free => "free",

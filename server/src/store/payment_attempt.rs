@@ -35,15 +35,16 @@ pub enum AttemptEnd<'a> {
     Cancelled,
 }
 
-/// Records an attempt that is about to be made.
+/// Records an attempt that is about to be made. False, and nothing recorded: its event is cancelled by now.
 ///
 /// # Errors
 /// A broken `AttemptOpen` when another one is open.
-pub async fn insert(executor: impl PgExecutor<'_>, attempt: &Attempt, now_ms: u64) -> Result<(), StoreError> {
-    sqlx::query!(
+pub async fn insert(executor: impl PgExecutor<'_>, attempt: &Attempt, now_ms: u64) -> Result<bool, StoreError> {
+    let done = sqlx::query!(
         "insert into payment_attempts
              (order_id, attempt_n, event_id, provider, idempotency_key, method, amount_minor, state, created_ms)
-         values ($1, $2, $3, $4, $5, $6, $7, 'open', $8)",
+         select $1, $2, $3, $4, $5, $6, $7, 'open', $8
+         where not exists (select from events where id = $3 and state = 'cancelled')",
         attempt.order.uuid(),
         attempt.attempt_n.cast_signed(),
         attempt.event.uuid(),
@@ -55,7 +56,7 @@ pub async fn insert(executor: impl PgExecutor<'_>, attempt: &Attempt, now_ms: u6
     )
     .execute(executor)
     .await?;
-    Ok(())
+    Ok(done.rows_affected() == 1)
 }
 
 /// Ends the open attempt of an order, if there is one.

@@ -4,8 +4,8 @@
 use super::StoreError;
 use seatwire_proto::id::{EventId, OrderId};
 use serde::{Deserialize, Serialize};
-use sqlx::PgExecutor;
 use sqlx::types::{Json, Uuid};
+use sqlx::{PgConnection, PgExecutor};
 
 /// Tickets that go back: some of one line.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
@@ -252,4 +252,51 @@ pub async fn set_state(
     .execute(executor)
     .await?;
     Ok(done.rows_affected() == 1)
+}
+
+/// What became of a refund that came back.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Reversed {
+    /// It had succeeded and has failed now.
+    Now {
+        /// How much.
+        amount_minor: i64,
+    },
+    /// It is ours and had not succeeded (any more).
+    Before,
+    /// We never asked for it.
+    NotOurs,
+}
+
+/// A refund that had succeeded has failed after all.
+///
+/// # Errors
+/// When Postgres cannot answer.
+pub async fn reverse(
+    transaction: &mut PgConnection,
+    order: OrderId,
+    provider_refund: &str,
+    failure: &str,
+    now_ms: u64,
+) -> Result<Reversed, StoreError> {
+    let row = sqlx::query!(
+        "select refund_id, amount_minor, state from refunds where order_id = $1 and provider_refund_id = $2",
+        order.uuid(),
+        provider_refund
+    )
+    .fetch_optional(&mut *transaction)
+    .await?;
+    let Some(row) = row else { return Ok(Reversed::NotOurs) };
+    if row.state != "succeeded" {
+        return Ok(Reversed::Before);
+    }
+    sqlx::query!(
+        "update refunds set state = 'failed', failure = $2, final_ms = $3 where refund_id = $1",
+        row.refund_id,
+        failure,
+        now_ms.cast_signed()
+    )
+    .execute(transaction)
+    .await?;
+    Ok(Reversed::Now { amount_minor: row.amount_minor })
 }

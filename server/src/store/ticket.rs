@@ -3,10 +3,9 @@
 
 use super::StoreError;
 use super::refund::RefundLine;
-use seatwire_proto::id::{EventId, IdentityId, OrderId, TicketId};
+use seatwire_proto::id::{EventId, OrderId, TicketId};
 use seatwire_proto::seat::{AreaIndex, SeatIndex};
 use seatwire_proto::server::{Ticket, TicketState};
-use sqlx::types::Uuid;
 use sqlx::{PgConnection, PgExecutor};
 
 /// A ticket to be issued.
@@ -22,44 +21,6 @@ pub struct NewTicket {
     pub area: Option<AreaIndex>,
     /// The unguessable code.
     pub code: String,
-}
-
-/// Issues the tickets of an order.
-///
-/// # Errors
-/// A broken `SeatTaken` when a seat has a ticket already.
-pub async fn insert(
-    executor: impl PgExecutor<'_>,
-    event: EventId,
-    order: OrderId,
-    identity: IdentityId,
-    tickets: &[NewTicket],
-    now_ms: u64,
-) -> Result<(), StoreError> {
-    let ids: Vec<Uuid> = tickets.iter().map(|ticket| ticket.id.uuid()).collect();
-    let lines: Vec<i32> = tickets.iter().map(|ticket| ticket.line_n.cast_signed()).collect();
-    let seats: Vec<Option<i32>> = tickets.iter().map(|t| t.seat.map(|seat| seat.0.cast_signed())).collect();
-    let areas: Vec<Option<i32>> = tickets.iter().map(|t| t.area.map(|area| area.0.cast_signed())).collect();
-    let codes: Vec<String> = tickets.iter().map(|ticket| ticket.code.clone()).collect();
-    sqlx::query!(
-        "insert into tickets (event_id, ticket_id, order_id, identity_id, line_n, seat_index, area_index, code, state,
-             created_ms)
-         select $1, id, $2, $3, line, seat, area, code, 'valid', $4
-         from unnest($5::uuid[], $6::integer[], $7::integer[], $8::integer[], $9::text[])
-             as t(id, line, seat, area, code)",
-        event.uuid(),
-        order.uuid(),
-        identity.uuid(),
-        now_ms.cast_signed(),
-        &ids,
-        &lines,
-        &seats as &[Option<i32>],
-        &areas as &[Option<i32>],
-        &codes
-    )
-    .execute(executor)
-    .await?;
-    Ok(())
 }
 
 /// Tickets of an order, in the order of its lines. `with_passed_on`: also those that somebody else holds now, whose codes

@@ -176,7 +176,7 @@ pub async fn replay(executor: impl PgExecutor<'_>, id: Uuid, after: LogCursor, n
 /// # Errors
 /// When Postgres cannot answer.
 pub async fn fan_out(pool: &PgPool, now_ms: u64, limit: u32) -> Result<u64, StoreError> {
-    let mut transaction = pool.begin().await?;
+    let mut transaction = crate::store::begin(pool).await?;
     let endpoints = sqlx::query_scalar!(
         "select endpoint_id from webhook_endpoints where disabled_ms is null for update skip locked"
     )

@@ -20,24 +20,29 @@ pub struct InboxEvent {
     pub tries_n: u32,
 }
 
-/// Keeps an event. False: it was there.
+/// Keeps events; how many were not there.
 ///
 /// # Errors
 /// When Postgres cannot answer.
-pub async fn insert(executor: impl PgExecutor<'_>, provider: &str, event: &InboxEvent) -> Result<bool, StoreError> {
+pub async fn insert(executor: impl PgExecutor<'_>, provider: &str, events: &[InboxEvent]) -> Result<u64, StoreError> {
+    let column = |of: fn(&InboxEvent) -> &str| events.iter().map(|event| of(event).to_owned()).collect::<Vec<_>>();
+    let intents: Vec<Option<String>> = events.iter().map(|event| event.intent.clone()).collect();
+    let received_ms: Vec<i64> = events.iter().map(|event| event.received_ms.cast_signed()).collect();
     let done = sqlx::query!(
         "insert into webhook_inbox (provider, provider_event_id, kind, intent_id, body, received_ms, due_ms)
-         values ($1, $2, $3, $4, $5, $6, $6) on conflict (provider, provider_event_id) do nothing",
+         select $1, id, kind, intent, body, received_ms, received_ms
+         from unnest($2::text[], $3::text[], $4::text[], $5::text[], $6::bigint[]) as t(id, kind, intent, body, received_ms)
+         on conflict (provider, provider_event_id) do nothing",
         provider,
-        event.id,
-        event.kind,
-        event.intent,
-        event.body,
-        event.received_ms.cast_signed()
+        &column(|event| &event.id),
+        &column(|event| &event.kind),
+        &intents as &[Option<String>],
+        &column(|event| &event.body),
+        &received_ms
     )
     .execute(executor)
     .await?;
-    Ok(done.rows_affected() == 1)
+    Ok(done.rows_affected())
 }
 
 /// Takes due events for oneself until `until_ms`, oldest first; at most `limit`.
@@ -80,20 +85,20 @@ pub async fn take(
     Ok(events)
 }
 
-/// The event has done its work.
+/// These events have done their work.
 ///
 /// # Errors
 /// When Postgres cannot answer.
 pub async fn set_applied(
     executor: impl PgExecutor<'_>,
     provider: &str,
-    id: &str,
+    ids: &[String],
     now_ms: u64,
 ) -> Result<(), StoreError> {
     sqlx::query!(
-        "update webhook_inbox set applied_ms = $3 where provider = $1 and provider_event_id = $2",
+        "update webhook_inbox set applied_ms = $3 where provider = $1 and provider_event_id = any($2)",
         provider,
-        id,
+        ids,
         now_ms.cast_signed()
     )
     .execute(executor)

@@ -50,7 +50,7 @@ impl Waitlist {
     async fn locked_round(&self, facts: &Arc<EventFacts>) -> Result<(), WaitlistError> {
         let event = facts.id;
         let inventory = &self.0.inventory;
-        let mut transaction = self.0.store.pool().begin().await?;
+        let mut transaction = crate::store::begin(self.0.store.pool()).await?;
         if !waitlist::try_lock(&mut transaction, event).await? {
             return Ok(());
         }

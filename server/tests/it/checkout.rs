@@ -3,12 +3,16 @@
 mod admin;
 pub(crate) mod books;
 mod cancelled;
+mod circuit;
 mod crash;
 mod dead_node;
+mod dispute;
+mod instrument;
 mod notice;
 mod outage;
 mod provider;
 mod refund;
+mod settlement;
 mod storm;
 mod ticket;
 pub(crate) mod till;

@@ -2,21 +2,24 @@
 //! one reading of its answer; what follows from it is the purchase's business. Only what was not
 //! begun is asked again here, by the same key and within the caller's time.
 
+mod wire;
+
+pub use wire::{EventsPage, read_intent};
+
 use super::breaker::{Breaker, Heard};
-use super::{
-    Confirmation, Intent, IntentStatus, NewIntent, NewRefund, ProviderError, RefundAnswer, RefundStatus, SeenDecline,
-};
+use super::{Confirmation, Intent, NewIntent, NewRefund, ProviderError, RefundAnswer};
 use crate::config::Secret;
 use crate::outbound::{Outbound, OutboundError, Reach};
 use bytes::Bytes;
 use http::header::{AUTHORIZATION, CONTENT_TYPE};
-use http::{Method, Request, StatusCode};
+use http::{Method, Request};
 use http_body_util::Full;
 use parking_lot::Mutex;
 use serde::Deserialize;
-use std::collections::HashMap;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
+use tokio::sync::Notify;
+use wire::{RawCharge, RawIntent, RawMethod, RawPage, RawRefund, read_error};
 
 /// First wait before a call that was not begun is sent again; doubles.
 const FIRST_BACKOFF: Duration = Duration::from_millis(200);
@@ -42,131 +45,7 @@ pub struct Provider {
     key: Secret,
     timeout: Duration,
     breaker: Arc<Mutex<Breaker>>,
-}
-
-#[derive(Deserialize)]
-struct RawIntent {
-    id: String,
-    status: String,
-    amount: i64,
-    currency: String,
-    client_secret: Option<String>,
-    latest_charge: Option<RawId>,
-    next_action: Option<RawAction>,
-    last_payment_error: Option<RawPaymentError>,
-}
-
-/// A page of the provider's list of events, newest first, as they came.
-#[derive(Debug, Deserialize)]
-pub struct EventsPage {
-    /// The events.
-    #[serde(rename = "data")]
-    pub events: Vec<serde_json::Value>,
-    /// Whether there are more beyond it.
-    pub has_more: bool,
-}
-
-/// The intent in an event; `None` when it cannot be read.
-#[must_use]
-pub fn read_intent(object: serde_json::Value) -> Option<Intent> {
-    serde_json::from_value::<RawIntent>(object).ok()?.try_into().ok()
-}
-
-/// An id, or the object where it was expanded.
-#[derive(Deserialize)]
-#[serde(untagged)]
-enum RawId {
-    Id(String),
-    Object { id: String },
-}
-
-impl RawId {
-    fn into_id(self) -> String {
-        match self {
-            Self::Id(id) | Self::Object { id } => id,
-        }
-    }
-}
-
-#[derive(Deserialize)]
-struct RawAction {
-    redirect_to_url: Option<RawRedirect>,
-}
-
-#[derive(Deserialize)]
-struct RawRedirect {
-    url: Option<String>,
-}
-
-#[derive(Deserialize)]
-struct RawPaymentError {
-    code: Option<String>,
-    decline_code: Option<String>,
-    charge: Option<RawId>,
-}
-
-#[derive(Deserialize)]
-struct RawError {
-    error: RawErrorBody,
-}
-
-#[derive(Deserialize)]
-struct RawErrorBody {
-    #[serde(rename = "type")]
-    kind: String,
-    code: Option<String>,
-    decline_code: Option<String>,
-    message: Option<String>,
-    charge: Option<RawId>,
-    payment_intent: Option<Box<RawIntent>>,
-}
-
-#[derive(Deserialize)]
-struct RawRefund {
-    id: String,
-    status: String,
-    failure_reason: Option<String>,
-    #[serde(default)]
-    metadata: HashMap<String, String>,
-}
-
-#[derive(Deserialize)]
-struct RawCharge {
-    amount_refunded: i64,
-}
-
-#[derive(Deserialize)]
-struct RawPage<T> {
-    data: Vec<T>,
-    has_more: bool,
-}
-
-impl TryFrom<RawIntent> for Intent {
-    type Error = ProviderError;
-
-    fn try_from(raw: RawIntent) -> Result<Self, ProviderError> {
-        let status = match raw.status.as_str() {
-            "requires_payment_method" | "requires_confirmation" => IntentStatus::Open,
-            "requires_action" => IntentStatus::ActionRequired,
-            "processing" => IntentStatus::Processing,
-            "succeeded" => IntentStatus::Succeeded,
-            "canceled" => IntentStatus::Canceled,
-            other => return Err(ProviderError::Unknown(format!("intent status {other}"))),
-        };
-        Ok(Self {
-            id: raw.id,
-            status,
-            amount_minor: raw.amount,
-            currency: raw.currency.to_ascii_uppercase(),
-            charge: raw.latest_charge.map(RawId::into_id),
-            action_url: raw.next_action.and_then(|action| action.redirect_to_url).and_then(|redirect| redirect.url),
-            client_secret: raw.client_secret,
-            decline: raw.last_payment_error.map(|error| SeenDecline {
-                reason: error.decline_code.or(error.code).unwrap_or_else(|| "declined".to_owned()),
-                charge: error.charge.map(RawId::into_id),
-            }),
-        })
-    }
+    back: Arc<Notify>,
 }
 
 impl Provider {
@@ -176,7 +55,14 @@ impl Provider {
     /// When the HTTP client cannot be built.
     pub fn new(base_url: &str, key: Secret, timeout: Duration) -> Result<Self, SetupError> {
         let http = Outbound::new(Reach::Anywhere)?;
-        Ok(Self { http, base_url: base_url.trim_end_matches('/').to_owned(), key, timeout, breaker: Arc::default() })
+        Ok(Self {
+            http,
+            base_url: base_url.trim_end_matches('/').to_owned(),
+            key,
+            timeout,
+            breaker: Arc::default(),
+            back: Arc::default(),
+        })
     }
 
     /// Makes an intent.
@@ -269,16 +155,43 @@ impl Provider {
         Ok(charge.amount_refunded)
     }
 
-    /// Events that came after this one; without one, the newest.
+    /// The fingerprint of the card behind a payment method; `None`: it has none.
+    ///
+    /// # Errors
+    /// `Refused`: there is no such method.
+    pub async fn fingerprint(&self, method: &str) -> Result<Option<String>, ProviderError> {
+        // What a buyer sends as a method must not lead anywhere else.
+        let name: String = form_urlencoded::byte_serialize(method.as_bytes()).collect();
+        let path = format!("/v1/payment_methods/{name}");
+        Ok(self.call::<RawMethod>(Method::GET, &path, None, &[]).await?.fingerprint())
+    }
+
+    /// Events of these kinds that came after this one; without one, the newest.
     ///
     /// # Errors
     /// When the list cannot be read now.
-    pub async fn events_after(&self, id: Option<&str>, limit: u32) -> Result<EventsPage, ProviderError> {
-        let path = match id {
-            Some(id) => format!("/v1/events?limit={limit}&ending_before={id}"),
-            None => format!("/v1/events?limit={limit}"),
-        };
+    pub async fn events_after(
+        &self,
+        id: Option<&str>,
+        kinds: &[&str],
+        limit: u32,
+    ) -> Result<EventsPage, ProviderError> {
+        let mut path = format!("/v1/events?limit={limit}");
+        for kind in kinds {
+            path.push_str("&types[]=");
+            path.push_str(kind);
+        }
+        if let Some(id) = id {
+            path.push_str("&ending_before=");
+            path.push_str(id);
+        }
         self.call(Method::GET, &path, None, &[]).await
+    }
+
+    /// Told when it answers again after its circuit was open.
+    #[must_use]
+    pub fn back(&self) -> Arc<Notify> {
+        self.back.clone()
     }
 
     /// Whether it is asked for money now: false while it fails again and again.
@@ -320,6 +233,9 @@ impl Provider {
         breaker.hear(heard, Instant::now());
         if was_closed != breaker.is_closed() {
             tracing::error!(is_closed = breaker.is_closed(), "the circuit to the payment provider has changed");
+            if breaker.is_closed() {
+                self.back.notify_one();
+            }
         }
         answer
     }
@@ -387,82 +303,5 @@ impl Provider {
             ProviderError::Unknown(why) if is_replayed => ProviderError::Remembered(why),
             error => error,
         })
-    }
-}
-
-/// What an answer that is not a success means.
-fn read_error(status: StatusCode, body: &[u8]) -> ProviderError {
-    let error = serde_json::from_slice::<RawError>(body).ok().map(|raw| raw.error);
-    let Some(error) = error else { return ProviderError::Unknown(format!("{status} without an error object")) };
-    let message = error.message.clone().unwrap_or_default();
-    match status {
-        StatusCode::UNAUTHORIZED | StatusCode::FORBIDDEN => ProviderError::Unauthorized(message),
-        StatusCode::TOO_MANY_REQUESTS => ProviderError::Busy(message),
-        StatusCode::CONFLICT => ProviderError::InFlight(message),
-        StatusCode::PAYMENT_REQUIRED => ProviderError::Refused {
-            reason: error.decline_code.or(error.code).unwrap_or_else(|| "declined".to_owned()),
-            charge: error.charge.map(RawId::into_id),
-        },
-        status if status.is_client_error() => {
-            if error.kind == "idempotency_error" {
-                // A key of ours stood for two different calls: a defect. What the first did must be asked for.
-                tracing::error!(%message, "the provider saw one idempotency key for two calls");
-                return ProviderError::Unknown(message);
-            }
-            match error.payment_intent.map(|raw| Intent::try_from(*raw)) {
-                Some(Ok(intent)) => ProviderError::Moved(Box::new(intent)),
-                Some(Err(error)) => error,
-                None => ProviderError::Refused {
-                    reason: error.code.unwrap_or_else(|| "invalid_request".to_owned()),
-                    charge: None,
-                },
-            }
-        }
-        _ => ProviderError::Unknown(format!("{status}: {message}")),
-    }
-}
-
-impl TryFrom<RawRefund> for RefundAnswer {
-    type Error = ProviderError;
-
-    fn try_from(raw: RawRefund) -> Result<Self, ProviderError> {
-        let status = match raw.status.as_str() {
-            "succeeded" => RefundStatus::Succeeded,
-            "pending" | "requires_action" => RefundStatus::Pending,
-            "failed" | "canceled" => RefundStatus::Failed,
-            other => return Err(ProviderError::Unknown(format!("refund status {other}"))),
-        };
-        Ok(Self { id: raw.id, status, failure: raw.failure_reason })
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    fn error(status: u16, body: &str) -> ProviderError {
-        read_error(StatusCode::from_u16(status).expect("a status"), body.as_bytes())
-    }
-
-    #[test]
-    fn only_a_definite_word_is_read_as_one() {
-        let declined = r#"{"error":{"type":"card_error","code":"card_declined","decline_code":"insufficient_funds","charge":"ch_1"}}"#;
-        assert_eq!(
-            error(402, declined),
-            ProviderError::Refused { reason: "insufficient_funds".into(), charge: Some("ch_1".into()) }
-        );
-        for (status, body) in [(500, r#"{"error":{"type":"api_error"}}"#), (502, "<html>"), (402, "<html>"), (400, "")]
-        {
-            assert!(matches!(error(status, body), ProviderError::Unknown(_)), "{status} {body}");
-        }
-        let busy = r#"{"error":{"type":"invalid_request_error"}}"#;
-        assert!(matches!(error(429, busy), ProviderError::Busy(_)));
-        assert!(matches!(error(409, busy), ProviderError::InFlight(_)));
-        let mismatch = r#"{"error":{"type":"idempotency_error"}}"#;
-        assert!(matches!(error(400, mismatch), ProviderError::Unknown(_)));
-        assert!(matches!(error(401, r#"{"error":{"type":"x"}}"#), ProviderError::Unauthorized(_)));
-        let moved = r#"{"error":{"type":"invalid_request_error","code":"payment_intent_unexpected_state",
-            "payment_intent":{"id":"pi_1","status":"succeeded","amount":5,"currency":"eur"}}}"#;
-        assert!(matches!(error(400, moved), ProviderError::Moved(intent) if intent.status == IntentStatus::Succeeded));
     }
 }

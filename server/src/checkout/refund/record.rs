@@ -2,11 +2,12 @@
 //! order, and where the order stands then. `step` comes in here; nobody outside is asked.
 
 use super::super::order::{OrderEvent, OrderState, next};
-use super::{RefundAsk, RefundResult, RefundWhat};
+use super::super::places::give_up_use;
+use super::{RefundAsk, RefundResult, RefundWhat, Reversal};
 use crate::store::admin_log::{self, NewEntry};
 use crate::store::order::OrderRow;
-use crate::store::refund::{self, NewRefundRow, RefundLine, RefundState};
-use crate::store::{StoreError, area_stock, identity_use, taken_seat, ticket};
+use crate::store::refund::{self, NewRefundRow, RefundLine, RefundState, Reversed};
+use crate::store::{StoreError, area_stock, taken_seat, ticket};
 use serde_json::json;
 use sqlx::PgConnection;
 use sqlx::types::Uuid;
@@ -100,7 +101,7 @@ async fn void(transaction: &mut PgConnection, row: &OrderRow, lines: &[RefundLin
         area_stock::free(&mut *transaction, row.event, area, quantity, true).await?;
     }
     if quantity > 0 {
-        identity_use::subtract(transaction, row.event, row.identity, quantity).await?;
+        give_up_use(transaction, row, quantity).await?;
     }
     Ok(())
 }
@@ -179,9 +180,36 @@ async fn void_if_refunded(transaction: &mut PgConnection, row: &OrderRow, to: Or
     if to != OrderState::Refunded || row.state == OrderState::Refunded {
         return Ok(false);
     }
+    void_rest(transaction, row).await
+}
+
+/// Makes every ticket of an order void that still admits. True: places came free.
+pub(in crate::checkout) async fn void_rest(transaction: &mut PgConnection, row: &OrderRow) -> Result<bool, StoreError> {
     let live = ticket::live_by_line(&mut *transaction, row.event, row.id).await?;
     void(transaction, row, &live).await?;
     Ok(!live.is_empty())
+}
+
+/// A refund that had succeeded came back, ours or one of the provider's pages. `None`: nothing of it is in the books, or
+/// another refund is under way and has to end first.
+pub(in crate::checkout) async fn record_reversed(
+    transaction: &mut PgConnection,
+    row: &mut OrderRow,
+    reversal: &Reversal,
+    now_ms: u64,
+) -> Result<Option<OrderState>, StoreError> {
+    let Some(to) = next(row.state, OrderEvent::RefundRejected) else { return Ok(None) };
+    if row.refunding_minor > 0 {
+        return Ok(None);
+    }
+    let ours = refund::reverse(&mut *transaction, row.id, &reversal.provider_refund, &reversal.failure, now_ms).await?;
+    match ours {
+        Reversed::Now { amount_minor } => row.refunded_minor -= amount_minor,
+        Reversed::NotOurs if reversal.back_minor < row.refunded_minor => row.refunded_minor = reversal.back_minor,
+        Reversed::NotOurs | Reversed::Before => return Ok(None),
+    }
+    tracing::error!(order = %row.id, refund = reversal.provider_refund, "a refund came back; a person must look");
+    Ok(Some(to))
 }
 
 /// The provider gave back `back_minor` in all, whoever asked for it.

@@ -75,7 +75,7 @@ impl Inner {
         };
         let now_ms = self.clock.now_ms();
         let holder = Holder { name: &ask.name, email: &ask.email };
-        let mut transaction = pool.begin().await.map_err(crate::store::StoreError::from)?;
+        let mut transaction = crate::store::begin(pool).await?;
         let code = letters(CODE_LEN);
         let passed = ticket::pass_on(&mut transaction, row.event, row.id, ask.ticket, holder, &code, now_ms).await?;
         let Some(passed) = passed else {

@@ -31,6 +31,7 @@ fn shown(facts: &EventFacts) -> Value {
         "blocked": facts.blocked.len(),
         "price_tiers": facts.price_tiers,
         "rules": facts.rules,
+        "seats_per_instrument": facts.seats_per_instrument,
         "waitlist": facts.has_waitlist,
         "waiting_room": facts.has_waiting_room,
     })
@@ -79,9 +80,9 @@ pub(super) async fn log(State(front): State<Front>, query: Query, Id(event): Id<
     Ok(json(&listed(entries, next_cursor)))
 }
 
-/// `null` and absent are two things: no presale, and leave it as it is.
-fn given<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<Option<u64>>, D::Error> {
-    Option::<u64>::deserialize(deserializer).map(Some)
+/// `null` and absent are two things: no presale or limit, and leave it as it is.
+fn given<'de, D: Deserializer<'de>, T: Deserialize<'de>>(deserializer: D) -> Result<Option<Option<T>>, D::Error> {
+    Option::<T>::deserialize(deserializer).map(Some)
 }
 
 #[derive(Debug, Default, PartialEq, Deserialize)]
@@ -101,6 +102,8 @@ pub(super) struct Settings {
 #[serde(deny_unknown_fields, default)]
 struct RulesChange {
     seats_per_identity: Option<u32>,
+    #[serde(deserialize_with = "given")]
+    seats_per_instrument: Option<Option<u32>>,
     hold_ttl_ms: Option<u64>,
     orphans: Option<OrphanRule>,
 }
@@ -114,6 +117,7 @@ impl From<Settings> for EventPatch {
             on_sale_ms: settings.on_sale_ms,
             presale_ms: settings.presale_ms,
             seats_per_identity: settings.rules.seats_per_identity,
+            seats_per_instrument: settings.rules.seats_per_instrument,
             hold_ttl_ms: settings.rules.hold_ttl_ms,
             orphans: settings.rules.orphans,
             has_waitlist: settings.waitlist,

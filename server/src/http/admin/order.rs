@@ -8,8 +8,10 @@ use crate::http::call::{Call, Id, Query, bad_field};
 use crate::http::refusal::Refusal;
 use crate::http::reply::{Answer, cut};
 use crate::organiser::Operator;
+use crate::store::dispute::DisputeRow;
 use crate::store::refund::{RefundLine, RefundRow};
-use axum::extract::State;
+use axum::extract::{Path, State};
+use base64::Engine;
 use seatwire_proto::code::ErrorCode;
 use seatwire_proto::id::{IdentityId, OrderId};
 use serde::Deserialize;
@@ -53,6 +55,44 @@ fn shown(refund: &RefundRow) -> Value {
     })
 }
 
+fn shown_dispute(dispute: &DisputeRow) -> Value {
+    value!({
+        "id": dispute.id,
+        "charge": dispute.charge,
+        "amount_minor": dispute.amount_minor,
+        "currency": dispute.currency,
+        "reason": dispute.reason,
+        "status": dispute.status,
+        "is_withdrawn": dispute.is_withdrawn,
+        "created_ms": dispute.created_ms,
+    })
+}
+
+/// Signed words of the provider that nobody could read, the oldest first; the body as it came, base64.
+pub(super) async fn list_unreadable(State(front): State<Front>, query: Query) -> Answer {
+    let found = front.app.checkout.unreadable_events(query.limit()?).await;
+    let items: Vec<Value> = found
+        .map_err(|error| error::checkout(&error))?
+        .iter()
+        .map(|event| {
+            value!({
+                "id": hex::encode(&event.hash),
+                "received_ms": event.received_ms,
+                "body": base64::engine::general_purpose::STANDARD.encode(&event.body),
+            })
+        })
+        .collect();
+    Ok(json(&value!({"items": items})))
+}
+
+/// A person has looked at one of them.
+pub(super) async fn put_away_unreadable(State(front): State<Front>, Path(id): Path<String>) -> Answer {
+    // What is no id names nothing that is there.
+    let hash = hex::decode(&id).unwrap_or_default();
+    let was_there = front.app.checkout.put_away_unreadable(hash).await.map_err(|error| error::checkout(&error))?;
+    Ok(json(&value!({"put_away": was_there})))
+}
+
 /// Money that is not settled, the oldest order first; those with a `concern` wait for a person.
 pub(super) async fn list_open(State(front): State<Front>, query: Query) -> Answer {
     let limit = query.limit()?;
@@ -93,7 +133,14 @@ pub(super) async fn read(State(front): State<Front>, Id(id): Id<OrderId>) -> Ans
     let file = file.ok_or(ErrorCode::OrderNotFound)?;
     let refunds: Vec<Value> = file.refunds.iter().map(shown).collect();
     let state = file.state.as_str();
-    Ok(json(&value!({"order": file.order, "inner_state": state, "intent": file.intent, "refunds": refunds})))
+    let disputes: Vec<Value> = file.disputes.iter().map(shown_dispute).collect();
+    Ok(json(&value!({
+        "order": file.order,
+        "inner_state": state,
+        "intent": file.intent,
+        "refunds": refunds,
+        "disputes": disputes,
+    })))
 }
 
 /// Gives money back, once for the key.

@@ -73,6 +73,7 @@ fn event(seat_tiers: Vec<u8>, orphans: OrphanRule) -> EventFacts {
         blocked: RoaringBitmap::new(),
         allocations: Vec::new(),
         rules: Rules { seats_per_identity: 10, hold_ttl_ms: 600_000, orphans },
+        seats_per_instrument: None,
         has_waiting_room: false,
         has_waitlist: false,
     }

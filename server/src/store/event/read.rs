@@ -70,6 +70,7 @@ pub async fn event(connection: &mut PgConnection, id: EventId) -> Result<Option<
         r#"select e.id, e.name, e.starts_ms, e.presale_ms, e.on_sale_ms, e.state, e.currency, e.layout_hash, e.seat_count,
                   e.has_waiting_room, e.has_waitlist, e.number as "number!", e.revision, e.description,
                   e.state_reason, e.seats_per_identity, e.hold_ttl_ms, e.orphans, e.seat_tiers, e.blocked,
+                  e.seats_per_instrument,
                   v.id as venue_id, v.name as venue_name, v.city, v.country, v.lat, v.lon, v.time_zone,
                   (select coalesce(jsonb_agg(jsonb_build_object('code', t.code, 'name', t.name, 'color', t.color,
                               'price_minor', t.price_minor, 'fee_minor', t.fee_minor) order by t.position), '[]')
@@ -123,6 +124,7 @@ pub async fn event(connection: &mut PgConnection, id: EventId) -> Result<Option<
         description: row.description,
         state_reason: row.state_reason,
         rules,
+        seats_per_instrument: row.seats_per_instrument.map(i32::cast_unsigned),
         seat_tiers: row.seat_tiers,
         blocked: row.blocked,
         sections,

@@ -90,7 +90,7 @@ async fn conforms(url: &str, secret_key: &str) {
     let other = NewIntent { order: OrderId::generate(), reference: "OTHER", amount_minor: 1_000, currency, key: &key };
     assert!(matches!(provider.create_intent(&other).await, Err(ProviderError::Unknown(_))));
 
-    let page = provider.events_after(None, 100).await.expect("events");
+    let page = provider.events_after(None, &[], 100).await.expect("events");
     assert!(page.events.iter().any(|event| event["type"] == "payment_intent.succeeded"));
     let stranger = client(url, "nonsense").intent(&first.id).await;
     assert!(matches!(stranger, Err(ProviderError::Unauthorized(_))), "{stranger:?}");

@@ -226,3 +226,32 @@ async fn what_keeps_seats_is_looked_at_before_refunds_and_the_nearest_deadline_f
     let due: Vec<Value> = due.iter().map(|id| json!(id)).collect();
     assert_eq!(due, [3, 2, 1, 0].map(|n: usize| orders[n].clone()));
 }
+
+#[tokio::test(flavor = "multi_thread")]
+async fn ten_minutes_without_the_provider_lose_no_charge_and_free_no_seat() {
+    let till = Till::open().await;
+    let mut orders = Vec::new();
+    for (seat, method) in [(1, "pm_sim_timeout_charged"), (3, "pm_sim_500_charged"), (5, "pm_sim_timeout_not_charged")]
+    {
+        let (buyer, hold) = till.buyer_with(&[seat]).await;
+        orders.push((buyer, till.bought(buyer, &hold, method).await, seat as usize));
+    }
+    till.faults(&[("outage", "hang")]).await;
+    for _ in 0..60 {
+        till.clock.advance_ms(10_000);
+        tokio::time::sleep(std::time::Duration::from_millis(30)).await;
+    }
+    for (buyer, order, seat) in &orders {
+        assert_eq!(till.order(*buyer, &order["id"]).await["state"], "payment_unknown");
+        assert_eq!(till.seat(*seat).await, 1, "nobody else can have it");
+    }
+    till.faults(&[("outage", "none")]).await;
+    for ((buyer, order, seat), (state, seen, charges)) in
+        orders.iter().zip([("paid", 2, vec![4750]), ("paid", 2, vec![4750]), ("cancelled", 0, vec![])])
+    {
+        till.until(*buyer, &order["id"], state).await;
+        till.until_seat(*seat, seen).await;
+        assert_eq!(till.money(&order["id"]).await, (charges, 0));
+    }
+    till.check_books().await;
+}

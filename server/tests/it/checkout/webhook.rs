@@ -10,9 +10,14 @@ use serde_json::{Value, json};
 const SECRETS: [(&str, &str); 1] = [("SEATWIRE_WEBHOOK_SECRETS", "whsec_new,whsec_old")];
 
 fn sign(secret: &str, at_s: u64, body: &str) -> String {
+    sign_bytes(secret, at_s, body.as_bytes())
+}
+
+fn sign_bytes(secret: &str, at_s: u64, body: &[u8]) -> String {
     use hmac::{Hmac, KeyInit, Mac};
     let mut mac = Hmac::<sha2::Sha256>::new_from_slice(secret.as_bytes()).expect("any length");
-    mac.update(format!("{at_s}.{body}").as_bytes());
+    mac.update(format!("{at_s}.").as_bytes());
+    mac.update(body);
     format!("t={at_s},v1={}", hex::encode(mac.finalize().into_bytes()))
 }
 
@@ -51,13 +56,31 @@ async fn forged_old_and_future_webhooks_are_refused_and_two_secrets_are_live() {
     }
     assert_eq!(till.tell("whsec_new", &event).await, Received::Kept);
     assert_eq!(till.tell("whsec_old", &event).await, Received::Repeated);
+    // What is signed and cannot be read is not lost: a person finds it, byte for byte and once.
     let nonsense = json!({"hello": 1});
     assert_eq!(till.tell("whsec_new", &nonsense).await, Received::Unreadable);
+    assert_eq!(till.tell("whsec_old", &nonsense).await, Received::Unreadable);
+    let mut bodies = vec![nonsense.to_string().into_bytes()];
     for (id, kind, intent) in [("evt\u{0}", "x", "pi"), ("evt_2", "x\u{0}", "pi"), ("evt_2", "x", "pi\u{0}")] {
         let object = json!({"payment_intent": intent});
         let event = json!({"id": id, "type": kind, "data": {"object": object}});
         assert_eq!(till.tell("whsec_new", &event).await, Received::Unreadable, "{event}");
+        bodies.push(event.to_string().into_bytes());
     }
+    for body in [&b"\xff\xfe\x00"[..], b"", b"{\"id\":\"\x00\"}"] {
+        let signature = sign_bytes("whsec_new", till.clock.now_ms() / 1_000, body);
+        let received = till.app.checkout.receive_webhook(signature, body.to_vec().into()).await.expect("answers");
+        assert_eq!(received, Received::Unreadable);
+        bodies.push(body.to_vec());
+    }
+    let kept = till.app.checkout.unreadable_events(100).await.expect("reads");
+    let mut found: Vec<Vec<u8>> = kept.iter().map(|event| event.body.clone()).collect();
+    found.sort();
+    bodies.sort();
+    assert_eq!(found, bodies);
+    assert!(till.app.checkout.put_away_unreadable(kept[0].hash.clone()).await.expect("works"));
+    assert!(!till.app.checkout.put_away_unreadable(kept[0].hash.clone()).await.expect("works"));
+    assert_eq!(till.app.checkout.unreadable_events(100).await.expect("reads").len(), bodies.len() - 1);
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -227,7 +250,7 @@ async fn an_event_that_always_fails_stops_no_other_and_is_listed_until_it_is_app
     let mut transaction = pool.begin().await.expect("begins");
     for (n, event) in succeeded.iter().enumerate() {
         let event = kept(event, till.clock.now_ms() - 10 + n as u64);
-        webhook_inbox::insert(&mut *transaction, "paysim", &event).await.expect("kept");
+        webhook_inbox::insert(&mut *transaction, "paysim", &[event]).await.expect("kept");
     }
     transaction.commit().await.expect("commits");
     eventually("the other to be applied", || async { (till.applied().await == 1).then_some(()) }).await;
@@ -286,4 +309,81 @@ async fn a_cursor_the_provider_has_forgotten_is_forgotten_here_too() {
         (cursor.is_some_and(|cursor| cursor != "evt_gone") && till.applied().await > 0).then_some(())
     })
     .await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn what_a_node_took_from_the_inbox_and_died_with_is_applied_by_the_next() {
+    let till = Till::open_with(&Default::default(), &SECRETS).await;
+    let (buyer, hold) = till.buyer_with(&[1]).await;
+    till.app.checkout.crash_at(CrashPoint::Confirmed);
+    assert_eq!(code(&till.checkout(buyer, &hold, "pm_card_visa").await), "internal");
+    let events = till.events().await;
+    let succeeded = events.iter().find(|event| event["type"] == "payment_intent.succeeded").expect("charged");
+    let pool = till.app.store.pool();
+    let now_ms = till.clock.now_ms();
+    // Kept and taken in one moment, by somebody who never comes back.
+    let mut transaction = pool.begin().await.expect("begins");
+    webhook_inbox::insert(&mut *transaction, "paysim", &[kept(succeeded, now_ms)]).await.expect("kept");
+    let taken = webhook_inbox::take(&mut *transaction, "paysim", now_ms, now_ms + 30_000, 10).await.expect("taken");
+    assert_eq!(taken.len(), 1);
+    transaction.commit().await.expect("commits");
+    till.app.checkout.apply_inbox().await.expect("works");
+    assert_eq!(till.applied().await, 0, "it is somebody's");
+    till.clock.advance_ms(30_000);
+    eventually("it to be applied", || async { (till.applied().await == 1).then_some(()) }).await;
+    let orders = till.app.checkout.orders(buyer.0, None, 10).await.expect("reads");
+    assert_eq!(json!(orders[0])["state"], "paid");
+    till.check_books().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_word_of_another_amount_or_currency_sells_nothing_and_is_listed() {
+    let till = Till::open_with(&Default::default(), &SECRETS).await;
+    for (n, (amount, currency)) in
+        [(4750, "usd"), (4749, "eur"), (-4750, "eur"), (i64::MAX, "eur")].into_iter().enumerate()
+    {
+        let (buyer, hold) = till.buyer_with(&[20 * n as u32]).await;
+        let order = till.bought(buyer, &hold, "pm_card_authenticationRequired").await;
+        let intents = till.ledger().await["intents"].as_array().expect("a list").clone();
+        let object = json!({"object": "payment_intent", "id": intents[n]["id"], "status": "succeeded", "amount": amount,
+            "currency": currency, "latest_charge": format!("ch_{n}")});
+        let event =
+            json!({"id": format!("evt_wrong_{n}"), "type": "payment_intent.succeeded", "data": {"object": object}});
+        assert_eq!(till.tell("whsec_new", &event).await, Received::Kept);
+        eventually("it to be applied", || async { (till.applied().await == n as i64 + 1).then_some(()) }).await;
+        assert_eq!(till.order(buyer, &order["id"]).await["state"], "action_required", "{amount} {currency}");
+        let sql = "select count(*) from orders where concern = 'amount_differs'";
+        let listed: i64 = sqlx::query_scalar(sql).fetch_one(till.app.store.pool()).await.expect("counts");
+        assert_eq!(listed, n as i64 + 1);
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_second_payment_outside_of_the_shop_that_is_given_back_leaves_the_ticket() {
+    let till = Till::open_with(&Default::default(), &SECRETS).await;
+    let (buyer, hold) = till.buyer_with(&[1]).await;
+    let order = till.bought(buyer, &hold, "pm_card_visa").await;
+    let http = reqwest::Client::new();
+    let call = async |path: &str, form: &[(&str, &str)]| {
+        let call = http.post(format!("{}{path}", till.payment_url)).bearer_auth("sk_test_it").form(form);
+        call.send().await.expect("answers").json::<Value>().await.expect("JSON")
+    };
+    // Somebody at the provider's pages lets the buyer pay once more for the same order, and gives that back.
+    let id = order["id"].as_str().expect("an id");
+    let second = call("/v1/payment_intents", &[("amount", "4750"), ("currency", "eur"), ("metadata[order]", id)]).await;
+    let second = second["id"].as_str().expect("an id");
+    call(&format!("/v1/payment_intents/{second}/confirm"), &[("payment_method", "pm_card_visa")]).await;
+    call("/v1/refunds", &[("payment_intent", second)]).await;
+    let events = till.events().await;
+    for event in &events {
+        till.tell("whsec_new", event).await;
+    }
+    let known: i64 = {
+        let sql = "select count(*) from webhook_inbox where intent_id <> $1";
+        sqlx::query_scalar(sql).bind(second).fetch_one(till.app.store.pool()).await.expect("counts")
+    };
+    eventually("ours to be applied", || async { (till.applied().await == known).then_some(()) }).await;
+    let now = till.order(buyer, &order["id"]).await;
+    assert_eq!((&now["state"], &now["tickets"][0]["state"]), (&json!("paid"), &json!("valid")));
+    assert_eq!(now["refunded_minor"], 0);
 }

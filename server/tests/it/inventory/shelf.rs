@@ -67,6 +67,7 @@ pub(crate) fn facts() -> EventFacts {
         blocked: [29].into_iter().collect(),
         allocations: Vec::new(),
         rules: Rules { seats_per_identity: 6, hold_ttl_ms: 600_000, orphans: OrphanRule::Off },
+        seats_per_instrument: None,
         has_waiting_room: false,
         has_waitlist: false,
     }

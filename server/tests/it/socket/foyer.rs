@@ -160,6 +160,7 @@ fn facts(seat_count: u32) -> EventFacts {
         blocked: roaring::RoaringBitmap::new(),
         allocations: Vec::new(),
         rules: Rules { seats_per_identity: 10, hold_ttl_ms: 600_000, orphans: OrphanRule::Off },
+        seats_per_instrument: None,
         has_waiting_room: false,
         has_waitlist: false,
     }

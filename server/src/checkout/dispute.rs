@@ -1,0 +1,112 @@
+//! A buyer's bank wants the money back. While it is open the order and its tickets stand and a person is told; won, nothing
+//! has happened; lost, the order is over: its tickets are void and its places free, as if the money had been refunded.
+//! `webhook` comes in here with what the provider says of a dispute; won and lost are final.
+
+use super::order::OrderEvent;
+use super::step::{News, Stepped};
+use super::{CheckoutError, Inner};
+use crate::store::StoreError;
+use crate::store::dispute::{self, DisputeRow};
+use crate::store::open_payment::{self, Concern};
+use crate::store::order::OrderRow;
+use serde::Deserialize;
+use serde_json::Value;
+
+#[derive(Deserialize)]
+struct RawDispute {
+    id: String,
+    amount: i64,
+    currency: String,
+    charge: Option<Value>,
+    reason: Option<String>,
+    status: String,
+}
+
+fn read(object: &Value) -> Option<DisputeRow> {
+    let raw = RawDispute::deserialize(object).ok()?;
+    let charge = raw.charge.and_then(|charge| charge.as_str().or_else(|| charge["id"].as_str()).map(str::to_owned));
+    let said = DisputeRow {
+        id: raw.id,
+        charge,
+        amount_minor: raw.amount,
+        currency: raw.currency.to_ascii_uppercase(),
+        reason: raw.reason.unwrap_or_else(|| "general".to_owned()),
+        status: raw.status,
+        is_withdrawn: false,
+        created_ms: 0,
+    };
+    let is_text = [&said.id, &said.currency, &said.reason, &said.status].iter().all(|text| !text.contains('\0'));
+    (is_text && said.amount_minor >= 0).then_some(said)
+}
+
+impl Inner {
+    /// Takes note of what the provider says of a dispute. False: it cannot be read.
+    pub(super) async fn see_dispute(&self, row: &OrderRow, kind: &str, object: &Value) -> Result<bool, CheckoutError> {
+        let Some(said) = read(object) else { return Ok(false) };
+        let withdrawn = match kind {
+            "charge.dispute.funds_withdrawn" => Some(true),
+            "charge.dispute.funds_reinstated" => Some(false),
+            _ => None,
+        };
+        let pool = self.store.pool();
+        let mut connection = pool.acquire().await.map_err(StoreError::from)?;
+        let is_news =
+            dispute::upsert(&mut connection, &row.provider, row.id, row.event, &said, withdrawn, self.clock.now_ms())
+                .await?;
+        drop(connection);
+        if is_news && !said.is_final() {
+            tracing::error!(order = %row.id, dispute = said.id, reason = said.reason, "a payment is disputed; a person must look");
+        }
+        self.settle_disputes(row).await?;
+        Ok(true)
+    }
+
+    /// Brings an order to what its disputes say. Twice is once.
+    async fn settle_disputes(&self, row: &OrderRow) -> Result<(), CheckoutError> {
+        let pool = self.store.pool();
+        let all = dispute::list_of_order(pool, row.id).await?;
+        let lost_minor: i64 =
+            all.iter().filter(|dispute| dispute.status == "lost").map(|dispute| dispute.amount_minor).sum();
+        let mut concern = None;
+        if lost_minor > 0 {
+            concern = Some(Concern::DisputeLost);
+            if lost_minor >= row.captured_minor - row.refunded_minor {
+                // An order whose money is on its way back already, or was, keeps its state: a person must look at both.
+                if let Stepped::Moved(row) = self.step(row.id, None, &[News::Plain(OrderEvent::DisputeLost)]).await? {
+                    tracing::error!(order = %row.id, "a dispute is lost: its tickets are void");
+                }
+            }
+        } else if all.iter().any(|dispute| !dispute.is_final()) {
+            concern = Some(Concern::Disputed);
+        }
+        open_payment::set_dispute(pool, row.id, concern).await?;
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::json;
+
+    #[test]
+    fn a_dispute_is_read_with_its_charge_by_name_or_whole_and_nonsense_is_not() {
+        let object = json!({"id": "du_1", "amount": 4750, "currency": "eur", "charge": "ch_1", "reason": "fraudulent",
+            "status": "needs_response"});
+        let read_one = read(&object).expect("a dispute");
+        assert_eq!((read_one.charge.as_deref(), read_one.currency.as_str()), (Some("ch_1"), "EUR"));
+        assert!(!read_one.is_final());
+        let mut whole = object.clone();
+        whole["charge"] = json!({"id": "ch_1"});
+        whole["status"] = "lost".into();
+        let read_one = read(&whole).expect("a dispute");
+        assert_eq!((read_one.charge.as_deref(), read_one.is_final()), (Some("ch_1"), true));
+        for (field, value) in
+            [("amount", json!(-1)), ("amount", json!("x")), ("id", json!(null)), ("status", json!("a\u{0}"))]
+        {
+            let mut wrong = object.clone();
+            wrong[field] = value;
+            assert_eq!(read(&wrong), None, "{field}");
+        }
+    }
+}

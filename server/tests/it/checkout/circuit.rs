@@ -1,0 +1,96 @@
+//! A provider that fails again and again: nobody begins to pay what cannot be paid, baskets stay as they are, and once it
+//! answers everything goes on by itself.
+
+use super::code;
+use super::till::{Till, checkout_of, key};
+use crate::support::eventually;
+use serde_json::json;
+
+/// Fails until the circuit is open: buyers who were told that the provider is away.
+async fn open_circuit(till: &Till) {
+    till.faults(&[("outage", "fail")]).await;
+    for seat in 100..140 {
+        if !till.app.checkout.is_provider_open() {
+            return;
+        }
+        let (buyer, hold) = till.buyer_with(&[seat]).await;
+        till.checkout(buyer, &hold, "pm_card_visa").await;
+    }
+    assert!(!till.app.checkout.is_provider_open(), "twenty failures in a row open it");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn while_the_circuit_is_open_no_checkout_begins_and_it_closes_by_itself() {
+    let till = Till::open().await;
+    let (buyer, hold) = till.buyer_with(&[1]).await;
+    let (declined, other_hold) = till.buyer_with(&[3]).await;
+    let order = till.bought(declined, &other_hold, "pm_card_chargeDeclined").await;
+    open_circuit(&till).await;
+    let mut fields = checkout_of(&hold, "pm_card_visa");
+    fields["key"] = key().into();
+    let refused = till.call(buyer, "checkout", fields.clone()).await;
+    assert_eq!((code(&refused), &refused["error"]["retry"]), ("unavailable", &json!("after")));
+    assert!(refused["error"]["retry_after_ms"].as_u64().is_some_and(|ms| ms > 0), "{refused}");
+    // No order was made, and the basket is not locked: its owner may go on choosing.
+    assert!(till.app.checkout.orders(buyer.0, None, 10).await.expect("reads").is_empty());
+    let more = till.call(buyer, "hold", json!({"event": till.event, "seats": [2]})).await;
+    assert_eq!(more["ok"], true, "{more}");
+    let release = till.call(buyer, "release", json!({"hold": hold["id"], "seats": [2]})).await;
+    assert_eq!(release["ok"], true, "{release}");
+    // Paying again does not use a try up either.
+    let pay = json!({"order": order["id"], "payment": {"method": "pm_card_visa"}});
+    for _ in 0..6 {
+        assert_eq!(code(&till.call(declined, "pay", pay.clone()).await), "unavailable");
+    }
+    let text = till.app.metrics.encode().expect("encodes");
+    assert!(text.contains("seatwire_provider_open"), "{text}");
+
+    till.faults(&[("outage", "none")]).await;
+    eventually("the circuit to close by itself", || async { till.app.checkout.is_provider_open().then_some(()) }).await;
+    let paid = till.call(buyer, "checkout", fields).await;
+    assert_eq!(paid["order"]["state"], "paid", "the same key goes on: {paid}");
+    let paid = till.call(declined, "pay", pay).await;
+    assert_eq!(paid["order"]["state"], "paid", "{paid}");
+    till.check_books().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn what_costs_nothing_is_had_while_the_provider_is_away() {
+    let draft = crate::support::stage::Draft { tier_a_minor: (0, 0), ..Default::default() };
+    let till = Till::open_with(&draft, &[]).await;
+    till.faults(&[("outage", "fail")]).await;
+    // The last row costs something: its buyers find out that the provider is away.
+    for seat in 140..160 {
+        let (buyer, hold) = till.buyer_with(&[seat]).await;
+        till.checkout(buyer, &hold, "pm_card_visa").await;
+    }
+    assert!(!till.app.checkout.is_provider_open());
+    let (buyer, hold) = till.buyer_with(&[1]).await;
+    assert_eq!(till.bought(buyer, &hold, "pm_none").await["state"], "paid");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn after_an_outage_the_list_of_events_is_read_first() {
+    // Neither webhooks nor the usual times of polling and asking would tell: only the return of the provider does.
+    let quiet = [("SEATWIRE_POLL_PROVIDER_MS", "3600000"), ("SEATWIRE_RECONCILE_MS", "60000")];
+    let till = Till::open_with(&Default::default(), &quiet).await;
+    let mut waiting = Vec::new();
+    for seat in 1..6 {
+        let (buyer, hold) = till.buyer_with(&[seat]).await;
+        waiting.push((buyer, till.bought(buyer, &hold, "pm_card_authenticationRequired").await));
+    }
+    open_circuit(&till).await;
+    for (_, order) in &waiting {
+        till.press(order, "approve").await;
+    }
+    till.faults(&[("outage", "none")]).await;
+    for (_, order) in &waiting {
+        let id = order["id"].as_str().expect("an id").parse().expect("an id");
+        eventually("the order to be paid", || async {
+            let row = seatwire::store::order::read(till.app.store.pool(), id).await.expect("reads").expect("the order");
+            (row.state == seatwire::checkout::order::OrderState::Fulfilled).then_some(())
+        })
+        .await;
+    }
+    till.check_books().await;
+}

@@ -1,0 +1,107 @@
+//! So many seats for one card, whoever uses it: counted before anything is charged, given back with the seats, and kept by
+//! the database when two identities pay with one card at the same moment.
+
+use super::code;
+use super::till::{Buyer, Till};
+use seatwire_proto::id::EventId;
+use seatwire_proto::id::IdentityId;
+use serde_json::{Value, json};
+
+async fn limited(seats: i32) -> Till {
+    let till = Till::open().await;
+    let event: EventId = till.event.parse().expect("an id");
+    let sql = "update events set seats_per_instrument = $2, revision = revision + 1 where id = $1";
+    sqlx::query(sql).bind(event.uuid()).bind(seats).execute(till.app.store.pool()).await.expect("sets");
+    till.app.catalogue.refresh(event).await.expect("reads").expect("the event");
+    till
+}
+
+async fn used(till: &Till) -> i64 {
+    let sql = "select coalesce(sum(used), 0)::bigint from instrument_use";
+    sqlx::query_scalar(sql).fetch_one(till.app.store.pool()).await.expect("counts")
+}
+
+fn limit_of(reply: &Value) -> (&str, &Value) {
+    (code(reply), &reply["error"]["data"])
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_card_pays_for_so_many_seats_whoever_uses_it() {
+    let till = limited(3).await;
+    let (first, hold) = till.buyer_with(&[1, 2]).await;
+    till.bought(first, &hold, "pm_card_visa").await;
+    let (second, hold) = till.buyer_with(&[3, 4]).await;
+    let refused = till.checkout(second, &hold, "pm_card_visa").await;
+    assert_eq!(limit_of(&refused), ("limit_exceeded", &json!({"limit": 3, "used": 2})));
+    // No order was made, nothing was charged, and the basket is as it was.
+    assert!(till.app.checkout.orders(second.0, None, 10).await.expect("reads").is_empty());
+    assert_eq!(till.ledger().await["intents"].as_array().map(Vec::len), Some(1));
+    let paid = till.bought(second, &hold, "pm_card_mastercard").await;
+    assert_eq!(paid["state"], "paid");
+    let (third, hold) = till.buyer_with(&[5]).await;
+    assert_eq!(till.bought(third, &hold, "pm_card_visa").await["state"], "paid", "one more fits");
+    assert_eq!(used(&till).await, 5);
+    till.check_books().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn another_card_takes_the_count_over_and_a_full_one_is_refused_before_it_is_asked() {
+    let till = limited(2).await;
+    let (first, hold) = till.buyer_with(&[1, 2]).await;
+    till.bought(first, &hold, "pm_card_visa").await;
+    let (second, hold) = till.buyer_with(&[3]).await;
+    let order = till.bought(second, &hold, "pm_card_chargeDeclined").await;
+    assert_eq!(order["state"], "payment_declined");
+    let pay = |method: &str| json!({"order": order["id"], "payment": {"method": method}});
+    let refused = till.call(second, "pay", pay("pm_card_visa")).await;
+    assert_eq!(limit_of(&refused), ("limit_exceeded", &json!({"limit": 2, "used": 2})));
+    assert_eq!(till.order(second, &order["id"]).await["state"], "payment_declined", "nothing changed");
+    assert_eq!(used(&till).await, 3);
+    assert_eq!(till.call(second, "pay", pay("pm_card_mastercard")).await["order"]["state"], "paid");
+    assert_eq!(used(&till).await, 3, "the declined card counts no more");
+    // A cancelled order gives back what it counted.
+    let (third, hold) = till.buyer_with(&[5, 6]).await;
+    let order = till.bought(third, &hold, "pm_card_chargeDeclined").await;
+    assert_eq!(used(&till).await, 5);
+    till.call(third, "cancel", json!({"order": order["id"]})).await;
+    till.until_seat(5, 0).await;
+    assert_eq!(used(&till).await, 3);
+    till.check_books().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn two_identities_that_pay_with_one_card_at_once_do_not_pass_its_limit() {
+    let till = limited(2).await;
+    for round in 0..6 {
+        let seats = [20 * round, 20 * round + 1, 20 * round + 2, 20 * round + 3].map(|seat| seat as u32);
+        let method = ["visa", "mastercard", "amex", "discover", "diners", "jcb"][round];
+        let method = format!("pm_card_{method}");
+        let (a, hold_a) = till.buyer_with(&seats[..2]).await;
+        let (b, hold_b) = till.buyer_with(&seats[2..]).await;
+        let (x, y) = tokio::join!(till.checkout(a, &hold_a, &method), till.checkout(b, &hold_b, &method));
+        let (paid, refused) = if x["ok"] == true { (x, y) } else { (y, x) };
+        assert_eq!(paid["order"]["state"], "paid", "{paid}");
+        assert_eq!(limit_of(&refused), ("limit_exceeded", &json!({"limit": 2, "used": 2})));
+    }
+    assert_eq!(used(&till).await, 12);
+    till.check_books().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_method_that_leads_elsewhere_or_is_unknown_is_a_decline_like_any_other() {
+    let till = limited(2).await;
+    for (n, method) in ["pm_nobody", "../refunds", "a/b?c=d&e#f", "%2e%2e"].into_iter().enumerate() {
+        let (buyer, hold) = till.buyer_with(&[20 * n as u32]).await;
+        let order = till.bought(buyer, &hold, method).await;
+        assert_eq!(order["state"], "payment_declined", "{method}: {order}");
+    }
+    // Nobody can say what card it is: nothing is begun, and the same key goes on later.
+    let buyer = Buyer(IdentityId::generate());
+    let reply = till.call(buyer, "hold", json!({"event": till.event, "seats": [100]})).await;
+    till.faults(&[("outage", "fail")]).await;
+    let refused = till.checkout(buyer, &reply["hold"], "pm_card_visa").await;
+    assert_eq!((code(&refused), &refused["error"]["retry"]), ("unavailable", &json!("after")));
+    till.faults(&[("outage", "none")]).await;
+    assert_eq!(till.bought(buyer, &reply["hold"], "pm_card_visa").await["state"], "paid");
+    till.check_books().await;
+}
