@@ -4,7 +4,6 @@ use crate::catalogue::Catalogue;
 use crate::checkout::payment::stripe::Provider;
 use crate::checkout::{Checkout, CheckoutParts, Seal};
 use crate::clock::Clock;
-use crate::command::Guesses;
 use crate::config::Config;
 use crate::identity::Identities;
 use crate::inventory::Inventory;
@@ -49,8 +48,6 @@ pub struct App {
     pub organiser: Organiser,
     /// Pushes to identities, events and all.
     pub sender: Sender,
-    /// Wrong presale codes.
-    pub guesses: Guesses,
     /// Tokens.
     pub identities: Identities,
     /// The way out.
@@ -127,7 +124,6 @@ impl App {
         )?;
         Ok(Arc::new(Self {
             node: NodeId::generate(),
-            guesses: Guesses::default(),
             identities: Identities::new(identity_key, clock.clone()),
             config,
             clock,

@@ -22,7 +22,6 @@ mod waitlist_leave;
 
 pub use counter::Counter;
 pub use hello::Basket;
-pub use unlock::Guesses;
 
 use crate::app::App;
 use crate::catalogue::EventFacts;

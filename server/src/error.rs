@@ -104,8 +104,8 @@ pub fn waitlist_refusal(refusal: &WaitlistRefusal) -> ErrorObject {
         WaitlistRefusal::Closed => refuse(ErrorCode::WaitlistClosed),
         WaitlistRefusal::PlaceUnknown => refuse(ErrorCode::PlaceUnknown),
         WaitlistRefusal::KeyReused => refuse(ErrorCode::KeyReused),
-        WaitlistRefusal::LimitExceeded { limit } => {
-            refuse(ErrorCode::LimitExceeded).with_data(json!({"limit": limit, "used": 0}))
+        WaitlistRefusal::LimitExceeded { limit, used } => {
+            refuse(ErrorCode::LimitExceeded).with_data(json!({"limit": limit, "used": used}))
         }
         WaitlistRefusal::BadField(field) => bad_field(field),
     }
@@ -117,6 +117,11 @@ pub fn organiser(error: &OrganiserError) -> ErrorObject {
     match error {
         OrganiserError::EventUnknown => refuse(ErrorCode::EventUnknown),
         OrganiserError::Refused(field) => bad_field(field),
+        OrganiserError::AreaUnknown => refuse(ErrorCode::SeatUnknown),
+        OrganiserError::PlacesTaken { taken, remaining } => {
+            ErrorObject::new(ErrorCode::AreaFull, format!("{error}; no fewer are possible"))
+                .with_data(json!({"taken": taken, "remaining": remaining}))
+        }
         OrganiserError::Store(error) => store(error),
         OrganiserError::Inventory(error) => inventory(error),
         OrganiserError::Interrupted(_) => internal(error),
@@ -201,6 +206,9 @@ pub fn refusal(refusal: &Refusal, event: &EventFacts, alternatives: Vec<Vec<u32>
             refuse(ErrorCode::LimitExceeded).with_data(json!({"limit": limit, "used": used}))
         }
         Refusal::CodeInvalid => refuse(ErrorCode::CodeInvalid),
+        Refusal::Guessed { retry_after_ms } => {
+            refuse(ErrorCode::RateLimited).with_retry_after_ms(u64::from(*retry_after_ms))
+        }
         Refusal::CompanionRule => refuse(ErrorCode::CompanionRule),
         Refusal::OrphanSeat(seats) => refuse(ErrorCode::OrphanSeat).with_data(json!({"seats": indices(seats)})),
         Refusal::NotInHold { is_area, position } => {

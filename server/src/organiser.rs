@@ -5,6 +5,7 @@
 //! leaves a seat that looks taken, and `tell` puts that right.
 
 pub mod append;
+mod area;
 pub mod key;
 mod price;
 mod seat;
@@ -39,6 +40,17 @@ pub enum OrganiserError {
     /// It cannot be changed like this; nothing was changed.
     #[error("{0}")]
     Refused(FieldError),
+    /// No such area.
+    #[error("no such area")]
+    AreaUnknown,
+    /// The area cannot have so few places; nothing was changed.
+    #[error("{taken} places are held, being paid or sold")]
+    PlacesTaken {
+        /// Places that somebody has.
+        taken: u32,
+        /// Places that nobody has.
+        remaining: u32,
+    },
     /// Postgres did not take it.
     #[error(transparent)]
     Store(#[from] StoreError),

@@ -8,6 +8,7 @@ mod batch;
 mod board;
 mod candidates;
 mod feed;
+mod grow;
 mod history;
 mod hub;
 mod in_flight;

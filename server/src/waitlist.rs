@@ -11,7 +11,7 @@ use crate::config::WaitlistConfig;
 use crate::inventory::{Inventory, InventoryError};
 use crate::sender::Sender;
 use crate::store::waitlist::{self, Place};
-use crate::store::{Store, StoreError};
+use crate::store::{Store, StoreError, identity_use};
 use parking_lot::Mutex;
 use seatwire_proto::client::{FieldError, IdempotencyKey};
 use seatwire_proto::id::{EventId, IdentityId};
@@ -33,6 +33,8 @@ pub enum WaitlistRefusal {
     LimitExceeded {
         /// Seats and places allowed.
         limit: u32,
+        /// Held, reserved and bought.
+        used: u32,
     },
     /// A field that cannot be taken.
     BadField(FieldError),
@@ -129,10 +131,6 @@ impl Waitlist {
             let field = FieldError::new(format!("/price_tiers/{at}"), "no such price tier");
             return Ok(WaitlistRefusal::BadField(field).into());
         }
-        let limit = facts.rules.seats_per_identity;
-        if quantity > limit {
-            return Ok(WaitlistRefusal::LimitExceeded { limit }.into());
-        }
         let waitlist = self.clone();
         whole(async move {
             let WaitlistRequest { event, identity, .. } = &request;
@@ -141,6 +139,18 @@ impl Waitlist {
             waitlist::lock(&mut transaction, event.id).await?;
             if let Some(first) = first_answer(&mut transaction, &request).await? {
                 return Ok(first);
+            }
+            let limit = event.rules.seats_per_identity;
+            let bought = identity_use::of_identity(&mut *transaction, event.id, *identity).await?;
+            if quantity.saturating_add(bought) > limit {
+                // An open hold may end; what is bought stands in the way.
+                let held = inventory.open_hold(event, *identity).await?.filter(|hold| hold.locked_by.is_none());
+                let held: u32 = held.iter().flat_map(|hold| &hold.lines).map(|line| line.quantity).sum();
+                let used = bought + held;
+                remember(&mut transaction, &request, &Remembered::LimitExceeded { limit, used }, clock.now_ms())
+                    .await?;
+                transaction.commit().await?;
+                return Ok(WaitlistRefusal::LimitExceeded { limit, used }.into());
             }
             let before = waitlist::find(&mut *transaction, event.id, *identity).await?;
             let is_open = event.has_waitlist && event.state == EventState::SoldOut;
@@ -156,7 +166,7 @@ impl Waitlist {
             waitlist::join(&mut *transaction, event.id, *identity, quantity, &price_tiers, earlier, now_ms).await?;
             let place = waitlist::find(&mut *transaction, event.id, *identity).await?;
             let reply = WaitlistReply { place: place.map(|place| shown(&place)) };
-            remember(&mut transaction, &request, &reply, now_ms).await?;
+            remember(&mut transaction, &request, &Remembered::Done(reply.clone()), now_ms).await?;
             transaction.commit().await?;
             // From here on what becomes free is kept; the job says it again.
             if let Err(error) = inventory.keep_for_waitlist(event, true).await {
@@ -183,7 +193,7 @@ impl Waitlist {
                 return Ok(WaitlistRefusal::PlaceUnknown.into());
             }
             let reply = WaitlistReply { place: None };
-            remember(&mut transaction, &request, &reply, waitlist.0.clock.now_ms()).await?;
+            remember(&mut transaction, &request, &Remembered::Done(reply.clone()), waitlist.0.clock.now_ms()).await?;
             transaction.commit().await?;
             Ok(WaitlistAnswer { outcome: Ok(reply), is_replayed: false })
         })
@@ -230,27 +240,38 @@ fn shown(place: &Place) -> WaitlistPlace {
     }
 }
 
+/// A first answer as it is stored: a refusal of the 2000s is one too.
+#[derive(Debug, Clone, serde::Serialize, serde::Deserialize)]
+#[serde(untagged)]
+enum Remembered {
+    LimitExceeded { limit: u32, used: u32 },
+    Done(WaitlistReply),
+}
+
 async fn first_answer(
     transaction: &mut sqlx::PgConnection,
     request: &WaitlistRequest,
 ) -> Result<Option<WaitlistAnswer>, WaitlistError> {
-    let key = request.key.as_str();
-    let first = waitlist::first_answer(transaction, request.event.id, request.identity, key).await?;
+    let first = waitlist::first_answer(transaction, request.identity, request.key.as_str()).await?;
     let Some((fingerprint, answer)) = first else { return Ok(None) };
     if fingerprint != request.fingerprint {
         return Ok(Some(WaitlistRefusal::KeyReused.into()));
     }
-    let reply = serde_json::from_value(answer).map_err(|error| StoreError::Malformed(error.to_string()))?;
-    Ok(Some(WaitlistAnswer { outcome: Ok(reply), is_replayed: true }))
+    let first = serde_json::from_value(answer).map_err(|error| StoreError::Malformed(error.to_string()))?;
+    let outcome = match first {
+        Remembered::LimitExceeded { limit, used } => Err(WaitlistRefusal::LimitExceeded { limit, used }),
+        Remembered::Done(reply) => Ok(reply),
+    };
+    Ok(Some(WaitlistAnswer { outcome, is_replayed: true }))
 }
 
 async fn remember(
     transaction: &mut sqlx::PgConnection,
     request: &WaitlistRequest,
-    reply: &WaitlistReply,
+    first: &Remembered,
     now_ms: u64,
 ) -> Result<(), WaitlistError> {
-    let answer = serde_json::to_value(reply).map_err(|error| StoreError::Malformed(error.to_string()))?;
+    let answer = serde_json::to_value(first).map_err(|error| StoreError::Malformed(error.to_string()))?;
     let WaitlistRequest { event, identity, key, fingerprint } = request;
     waitlist::remember(transaction, event.id, *identity, key.as_str(), fingerprint, &answer, now_ms).await?;
     Ok(())

@@ -8,7 +8,7 @@ use crate::identity::{Identities, TokenError, Verified};
 use crate::store::hold_journal;
 use seatwire_proto::client::Hello;
 use seatwire_proto::code::ErrorCode;
-use seatwire_proto::id::{HoldId, IdentityId};
+use seatwire_proto::id::{EventId, HoldId, IdentityId};
 use seatwire_proto::server::{ErrorObject, Hold, Order, Push};
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -29,7 +29,7 @@ pub struct Basket {
 const MAX_EVENTS_LOOKED_AT: usize = 64;
 /// Longest wait for the shelf: then the journal speaks. Above the time of one call, below a buyer's patience.
 const MAX_LOOK: Duration = Duration::from_secs(1);
-/// Baskets told from the journal that are told again once the shelf answers; beyond, the next hello tells.
+/// Baskets told without one of the stores that are told again once it answers; beyond, the next hello tells.
 static FOLLOWED: Semaphore = Semaphore::const_new(1_000);
 /// Between two looks at a shelf that was silent, and how many there are: about two minutes.
 const LOOK_AGAIN: Duration = Duration::from_secs(1);
@@ -81,20 +81,40 @@ async fn open_holds(app: &App, identity: IdentityId) -> Result<Vec<Hold>, ErrorO
         };
         holds.extend(hold.map(|hold| hold.to_wire(event, app.inventory.now_ms())));
     }
-    if !silent.is_empty() {
-        follow(app, identity, silent);
+    // Without the journal only the events this node knows were looked at. To refuse everybody the map for that would be
+    // worse: whoever holds something elsewhere is told as soon as the journal answers.
+    let looked = journalled.is_err().then(|| events.iter().map(|event| event.id).collect());
+    if !silent.is_empty() || looked.is_some() {
+        follow(app, identity, silent, looked);
     }
     Ok(holds)
 }
 
-/// Tells the identity what the shelf says of these events once it answers: the journal is a moment behind.
-fn follow(app: &App, identity: IdentityId, mut silent: Vec<(Arc<EventFacts>, Option<HoldId>)>) {
+/// Tells the identity what the shelf says of these events once it answers: the journal is a moment behind. `looked`: the
+/// journal did not answer, and the identity may hold something in other events than these.
+fn follow(
+    app: &App,
+    identity: IdentityId,
+    mut silent: Vec<(Arc<EventFacts>, Option<HoldId>)>,
+    mut looked: Option<Vec<EventId>>,
+) {
     let Ok(permit) = FOLLOWED.try_acquire() else { return };
     let (inventory, sender) = (app.inventory.clone(), app.sender.clone());
+    let (store, catalogue) = (app.store.clone(), app.catalogue.clone());
     tokio::spawn(async move {
         let _permit = permit;
         for _ in 0..MAX_LOOKS {
             tokio::time::sleep(LOOK_AGAIN.mul_f64(rand::random_range(0.5..1.0))).await;
+            if let Some(known) = &looked
+                && let Ok(rows) = hold_journal::with_hold(store.pool(), identity, MAX_EVENTS_LOOKED_AT as u32).await
+            {
+                for (id, _) in rows.into_iter().filter(|(id, _)| !known.contains(id)) {
+                    if let Ok(Some(event)) = catalogue.event(id).await {
+                        silent.push((event, None));
+                    }
+                }
+                looked = None;
+            }
             let mut still = Vec::new();
             for (event, told) in silent {
                 let Ok(open) = inventory.open_hold(&event, identity).await else {
@@ -109,7 +129,7 @@ fn follow(app: &App, identity: IdentityId, mut silent: Vec<(Arc<EventFacts>, Opt
                     sender.to_identity(identity, &Push::HoldUpdate { id: hold.id, hold: Some(wire) });
                 }
             }
-            if still.is_empty() {
+            if still.is_empty() && looked.is_none() {
                 return;
             }
             silent = still;

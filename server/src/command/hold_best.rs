@@ -205,7 +205,7 @@ impl Search<'_> {
     }
 
     /// The last looks for a wish of which the script does not know what will do (which seats are for wheelchair users, which
-    /// are unlocked): it ends what is due, and then decides on a choice from exactly the map that there is.
+    /// are unlocked, which may stay behind): it ends what is due, and then decides on a choice from exactly the map that there is.
     async fn scan_by_map(&mut self) -> Result<Answer<HoldOutcome>, InventoryError> {
         let wanted = self.wish.quantity as u16;
         for round in 0..MAX_SCANS {
@@ -244,8 +244,7 @@ impl Search<'_> {
             return self.scan_by_map().await;
         }
         let wanted = self.wish.quantity as u16;
-        let is_ruled = self.caller.event.rules.orphans != OrphanRule::Off;
-        let passes = if self.wish.together == Together::Required || is_ruled { &[false][..] } else { &[false, true] };
+        let passes = if self.wish.together == Together::Required { &[false][..] } else { &[false, true] };
         for round in 0..MAX_SCANS {
             if round > 0 {
                 sleep(SCAN_AGAIN).await;
@@ -271,8 +270,10 @@ impl Search<'_> {
         Err(InventoryError::Overloaded("the seats change faster than they can be looked at".into()))
     }
 
-    /// Whether only the map in memory tells what will do.
-    const fn is_by_map(&self) -> bool {
-        self.wish.accessible > 0 || self.opened != 0
+    /// Whether only the map in memory tells what will do: for split seats under an orphan rule no stretch decides alone.
+    fn is_by_map(&self) -> bool {
+        let is_ruled_split =
+            self.wish.together != Together::Required && self.caller.event.rules.orphans != OrphanRule::Off;
+        self.wish.accessible > 0 || self.opened != 0 || is_ruled_split
     }
 }

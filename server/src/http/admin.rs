@@ -61,6 +61,7 @@ fn table() -> Vec<(Scope, &'static str, &'static str, MethodRouter<Front>)> {
         (Scope::Inventory, "POST", "/v1/admin/events/{event}/block", post(seat::block)),
         (Scope::Inventory, "POST", "/v1/admin/events/{event}/unblock", post(seat::unblock)),
         (Scope::Inventory, "POST", "/v1/admin/events/{event}/sections", append),
+        (Scope::Inventory, "PUT", "/v1/admin/events/{event}/areas", put(seat::set_capacity)),
     ]
 }
 

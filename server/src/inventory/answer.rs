@@ -59,6 +59,7 @@ fn refusal(code: u64, reader: &mut Reader<'_>) -> Result<Refusal, InventoryError
         33 => Refusal::CompanionRule,
         34 => Refusal::OrphanSeat(seats(reader)?),
         37 => Refusal::CodeInvalid,
+        38 => Refusal::Guessed { retry_after_ms: reader.u32()? },
         35 => Refusal::NotInHold { is_area: reader.uint(1)? == 1, position: reader.uint(2)? as usize },
         other => return Err(InventoryError::Malformed(format!("answer {other}"))),
     })

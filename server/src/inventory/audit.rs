@@ -280,6 +280,9 @@ impl Findings<'_> {
             let kept = self.shelf.kept.get(index).copied().map_or(0, i64::from);
             let left = self.shelf.areas.get(index).copied().map(|left| i64::from(left) + kept);
             let expected = capacity - stock - held;
+            if self.shelf.capacities.get(index).map(|places| i64::from(*places)) != Some(capacity) {
+                self.say(format!("area {area} has {capacity} places, Redis knows another number"));
+            }
             if left != Some(expected) {
                 let left = left.map_or_else(|| "nothing".into(), |left| left.to_string());
                 self.say(format!(

@@ -339,6 +339,7 @@ pub(super) fn fill(event: &EventFacts, life: Life, truth: &Truth, now_ms: u64) -
         ("a".into(), places.remaining.iter().flat_map(|left| left.to_le_bytes()).collect()),
         ("v".into(), kept_places.iter().flat_map(|kept| kept.to_le_bytes()).collect()),
         ("k".into(), places.kept_back),
+        ("z".into(), event.areas.iter().flat_map(|area| area.capacity.to_le_bytes()).collect()),
         ("n".into(), table),
     ];
     values.extend(lists);

@@ -71,7 +71,7 @@ pub(super) async fn hold(
     if seats.is_empty() || seats.len() > MAX_SEATS_PER_COMMAND {
         return Err(InventoryError::Malformed(format!("a hold of {} seats", seats.len())));
     }
-    let (body, mut more) =
+    let (mut body, mut more) =
         body(caller, seats).ok_or_else(|| InventoryError::Malformed("a hold of a seat that is not there".into()))?;
     let (new_hold, mut flags) = head(inner, caller);
     let breaks_mode = |seat: &SeatIndex| {
@@ -79,8 +79,9 @@ pub(super) async fn hold(
         section.is_some_and(|(_, section)| section.sales_mode == SalesMode::BestAvailable)
             && !rules.picked.contains(seat.0)
     };
-    if seats.iter().any(breaks_mode) {
+    for seat in seats.iter().filter(|seat| breaks_mode(seat)) {
         flags |= BREAKS_MODE;
+        body.extend(seat.0.to_le_bytes());
     }
     let mut head = Head { flags, new_hold: Some(new_hold), ..Head::of(caller) };
     let open_allocations = caller.event.open_allocations(inner.scripts.now_ms());

@@ -13,8 +13,9 @@ const NUMBER_BITS: u32 = 28;
 /// `k` seats kept back (1 byte each: 0 open, 1 blocked, 2 and up an allocation; absent when there are none),
 /// `p` records of identities (hash), `n` number -> identity, end, status (24 bytes), `o` orders settled here (hash),
 /// `x<quarter second>` numbers of holds that end then, `f<minute>` identities to forget, `r<five minutes>` older answers,
-/// `w` seats kept for the waitlist (sorted by when they were freed), `v` places kept for it of each area (4 bytes),
-/// `c` changes (capped stream). None has a time to live: the sweeper ends them by the event's own clock.
+/// `w` seats kept for the waitlist (sorted by when they were freed), `v` places kept for it of each area (4 bytes), `z` places each area has (4 bytes),
+/// `g<minute>` wrong codes of identities, `c` changes (capped stream). But for `g` none has a time to live: the sweeper ends
+/// them by the event's own clock.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Life {
     pub(super) event: EventId,

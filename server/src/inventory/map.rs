@@ -27,6 +27,13 @@ impl Inventory {
         read_map(&self.0, event).await
     }
 
+    /// The life of the event as this node knows it; `None` when it is not open here.
+    #[must_use]
+    pub fn epoch(&self, event: &Arc<EventFacts>) -> Option<u32> {
+        let life = self.0.lives.of(event);
+        life.current(self.0.scripts.generation(event.id)).map(|(epoch, _)| epoch)
+    }
+
     /// What came behind a position, without a hole; `None` when some of it is gone: take the whole map.
     ///
     /// # Errors
@@ -51,7 +58,7 @@ async fn read_map(inner: &Arc<Inner>, event: &Arc<EventFacts>) -> Result<MapStat
     let (seat_count, area_count) = (event.seat_count() as usize, event.area_count() as usize);
     if reply.bytes(0).len() < seat_count * 4 || reply.bytes(1).len() < area_count * 4 {
         // The plan grew and the shelf was not told yet.
-        organise::configure(inner, event).await?;
+        organise::configure(inner, event, &[]).await?;
         (epoch, reply) = call(inner, Verb::ReadMap, &head, &[]).await?;
     }
     // Seats beyond the plan as the caller knows it wait until it knows more.

@@ -9,7 +9,7 @@ use super::script::Verb;
 use super::{Answer, HoldRecord, Inner, Inventory, InventoryError};
 use crate::catalogue::EventFacts;
 use seatwire_proto::id::IdentityId;
-use seatwire_proto::seat::{SeatIndex, SeatState};
+use seatwire_proto::seat::{AreaIndex, SeatIndex, SeatState};
 use std::sync::Arc;
 use uuid::Uuid;
 
@@ -44,12 +44,43 @@ impl Stock {
 }
 
 impl Inventory {
-    /// Tells the shelf of the event's newest state, limits, seats and areas.
+    /// Tells the shelf of the event's newest state, limits, seats and areas, and how many places these have. Only for whoever
+    /// keeps the event's row: what is half way would be taken back.
     ///
     /// # Errors
     /// When Redis does not answer.
     pub async fn configure(&self, event: &Arc<EventFacts>) -> Result<(), InventoryError> {
-        configure(&self.0, event).await
+        let capacities: Vec<u32> = event.areas.iter().map(|area| area.capacity).collect();
+        configure(&self.0, event, &capacities).await
+    }
+
+    /// Opens the event if it is not open, with all seats of its plan.
+    ///
+    /// # Errors
+    /// When Redis does not answer.
+    pub async fn open(&self, event: &Arc<EventFacts>) -> Result<(), InventoryError> {
+        configure(&self.0, event, &[]).await
+    }
+
+    /// Takes places nobody has away from an area, until it has `capacity`. The outcome: how many somebody has; when that is
+    /// more, nothing was changed.
+    ///
+    /// # Errors
+    /// When Redis does not answer.
+    pub async fn shrink_area(
+        &self,
+        event: &Arc<EventFacts>,
+        area: AreaIndex,
+        capacity: u32,
+    ) -> Result<Answer<u32>, InventoryError> {
+        let mut body = area.0.to_le_bytes().to_vec();
+        body.extend(capacity.to_le_bytes());
+        let head = Head::without_key(event, nobody());
+        ask(&self.0, Verb::Resize, &head, &body, |outcome, _| match outcome {
+            Ok(success) => Reader(success.extra).u32(),
+            Err(refusal) => Err(InventoryError::Malformed(format!("resize was refused: {refusal:?}"))),
+        })
+        .await
     }
 
     /// Takes seats out of the sale, at most 500; names those left alone and what they are.
@@ -98,9 +129,14 @@ pub(super) fn nobody() -> IdentityId {
     IdentityId::from_uuid(Uuid::nil())
 }
 
-pub(super) async fn configure(inner: &Arc<Inner>, event: &Arc<EventFacts>) -> Result<(), InventoryError> {
+pub(super) async fn configure(
+    inner: &Arc<Inner>,
+    event: &Arc<EventFacts>,
+    capacities: &[u32],
+) -> Result<(), InventoryError> {
     let mut body = event.seat_count().to_le_bytes().to_vec();
     body.extend(event.area_count().to_le_bytes());
+    body.extend(capacities.iter().flat_map(|places| places.to_le_bytes()));
     let head = Head::without_key(event, nobody());
     // Some seats a call; each call that is not the last adds some.
     loop {
@@ -159,7 +195,8 @@ async fn stock(inner: &Arc<Inner>, event: &Arc<EventFacts>) -> Result<Stock, Inv
     Ok(Stock {
         available: reply.int(0) as u32,
         open_holds: reply.int(1) as u32,
-        areas: words(reply.bytes(2)).collect(),
+        // Below nothing after a late success.
+        areas: words(reply.bytes(2)).map(|left| left.cast_signed().max(0).cast_unsigned()).collect(),
         kept: reply.int(3) as u32 + kept_places,
     })
 }

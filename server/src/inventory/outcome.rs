@@ -139,6 +139,11 @@ pub enum Refusal {
     },
     /// The code opens nothing.
     CodeInvalid,
+    /// Too many codes that opened nothing.
+    Guessed {
+        /// Until another one is listened to.
+        retry_after_ms: u32,
+    },
     /// Companion seats go with an accessible seat.
     CompanionRule,
     /// These single seats would be left.

@@ -22,7 +22,7 @@ macro_rules! verbs {
 
 verbs! {
     Allocate Grant Hold HoldBest HoldScan HoldArea Extend Release Lock Unlock Sell Free Expire ReadMap HoldRead Changes
-    Records Begin Open Configure Block EndHolds Stock Keep Kept Offer
+    Records Begin Open Configure Resize Block EndHolds Stock Keep Kept Offer
 }
 
 /// Lets a verb that only gives back run while Redis is full.
@@ -50,6 +50,7 @@ const ORDER: &str = include_str!("lua/order.lua");
 const SETTLE: &str = include_str!("lua/settle.lua");
 const GIVE_BACK: &str = include_str!("lua/give_back.lua");
 const OTHERS: &str = include_str!("lua/others.lua");
+const CAPACITY: &str = include_str!("lua/capacity.lua");
 const DUE: &str = include_str!("lua/due.lua");
 const BEGIN_WRITING: &str = include_str!("lua/begin_writing.lua");
 const FINISH_WRITING: &str = include_str!("lua/finish_writing.lua");
@@ -59,11 +60,12 @@ const TAIL: &str = include_str!("lua/tail.lua");
 const RETURN_DONE: &str = include_str!("lua/return_done.lua");
 
 /// Before the own part of a verb that: adds to a hold; does so and also touches other identities; names a hold of the
-/// caller's; gives back; settles an order.
+/// caller's; gives back; changes how many places an area has; settles an order.
 const TAKES: &[&str] = &[HEAD, TAKE, SETTLE, GIVE_BACK, ORPHAN];
 const TAKES_FROM_OTHERS: &[&str] = &[HEAD, TOUCHES_OTHERS, TAKE, SETTLE, GIVE_BACK, OTHERS, DUE];
 const NAMES_A_HOLD: &[&str] = &[HEAD, SETTLE, OWNED];
 const FREES: &[&str] = &[HEAD, GIVES_BACK, SETTLE, GIVE_BACK];
+const SIZES: &[&str] = &[HEAD, GIVES_BACK, SETTLE, GIVE_BACK, CAPACITY];
 const FREES_OF_OTHERS: &[&str] = &[HEAD, TOUCHES_OTHERS, SETTLE, GIVE_BACK, OTHERS];
 const SETTLES: &[&str] = &[HEAD, TOUCHES_OTHERS, SETTLE, GIVE_BACK, OTHERS, ORDER];
 /// Behind it: nothing but the answer; the caller's hold as it is now; what stands in an order.
@@ -153,7 +155,8 @@ impl Verb {
             Verb::Records => (&[HEAD], include_str!("lua/records.lua"), &[]),
             Verb::Begin => (&[], include_str!("lua/begin.lua"), &[]),
             Verb::Open => (&[], include_str!("lua/open.lua"), &[]),
-            Verb::Configure => (FREES, include_str!("lua/configure.lua"), ANSWERS),
+            Verb::Resize => (SIZES, include_str!("lua/resize.lua"), ANSWERS),
+            Verb::Configure => (SIZES, include_str!("lua/configure.lua"), ANSWERS),
             Verb::Block => (FREES, include_str!("lua/block.lua"), ANSWERS),
             Verb::EndHolds => {
                 (FREES_OF_OTHERS, include_str!("lua/end_holds.lua"), &[TAIL, include_str!("lua/return_ended.lua")])

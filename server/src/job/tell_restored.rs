@@ -7,6 +7,7 @@ use crate::catalogue::EventFacts;
 use crate::inventory::key::event_number_of;
 use crate::inventory::{FoundHold, HoldRecord, Restored};
 use crate::shutdown::Phase;
+use crate::store::order;
 use futures_util::StreamExt;
 use futures_util::stream;
 use seatwire_proto::id::{HoldId, IdentityId};
@@ -86,6 +87,13 @@ async fn tell_missing(app: &App, holds: Vec<HoldRecord>) -> Vec<HoldRecord> {
             Ok((_, FoundHold::Open(_) | FoundHold::Ended)) => None,
             Ok((_, FoundHold::Unknown)) if hold.expires_ms <= app.inventory.now_ms() => None,
             Ok((event, FoundHold::Unknown)) => {
+                match order::was_made_of(app.store.pool(), hold.identity, hold.id).await {
+                    Ok(false) => {}
+                    // Sold, maybe at another node: what becomes of it is said of the order.
+                    Ok(true) => return None,
+                    // A word that is not true is worse than one that comes later.
+                    Err(_) => return Some(hold),
+                }
                 let wire = hold.to_wire(&event, app.inventory.now_ms());
                 let revoked = Push::HoldRevoked { hold: wire, reason: REASON.into() };
                 app.sender.to_identity(hold.identity, &revoked);

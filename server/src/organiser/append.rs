@@ -27,6 +27,9 @@ pub struct NewSection {
     pub name: String,
     /// Its border, in units of the plan.
     pub outline: Vec<Point>,
+    /// What its seats look at; the nearer they are to it, the better they are as best seats. Absent: what the plan looks at.
+    #[serde(default)]
+    pub focal: Option<Point>,
     /// Its rows.
     pub rows: Vec<NewRow>,
     /// Code of the price tier its seats are sold at.
@@ -135,7 +138,7 @@ fn longer(row: &LayoutRow, first_seat: usize, section: NewSection) -> Result<(La
         floor: None,
         outline: section.outline,
         entrance: None,
-        focal: None,
+        focal: section.focal,
         rows,
     });
     plan.seat_count = first;

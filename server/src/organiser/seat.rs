@@ -36,7 +36,7 @@ impl Organiser {
             let facts = organiser.catalogue.refresh(event).await?.ok_or(OrganiserError::EventUnknown)?;
             check(&seats, facts.seat_count())?;
             // Open it now: a rebuild would wait for the lock that is taken below.
-            organiser.inventory.configure(&facts).await?;
+            organiser.inventory.open(&facts).await?;
             let answer = organiser.block_at(&by, &facts, seats).await;
             if answer.is_err()
                 && let Err(error) = organiser.tell(event).await

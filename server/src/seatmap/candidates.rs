@@ -4,6 +4,7 @@
 
 mod accessible;
 mod cluster;
+mod split;
 
 use crate::catalogue::{EventFacts, Run, SeatShape};
 use crate::inventory::{Block, MAX_SCANNED, Stretches, orphan_checks};
@@ -206,6 +207,9 @@ impl Eyes<'_> {
         let mut found = self.side_by_side();
         if found.blocks.is_empty() && self.wish.together != Together::Required && found.free >= self.wish.quantity {
             found.blocks = cluster::look(self);
+            if found.blocks.is_empty() && self.event.rules.orphans != OrphanRule::Off {
+                found.blocks.extend(split::look(self));
+            }
         }
         found
     }
@@ -230,22 +234,30 @@ impl Eyes<'_> {
                 let from_left = (gap.start..).step_by(size as usize).take((len / size) as usize);
                 let from_right =
                     (0..len / size).map(|n| gap.end - (n + 1) * size).filter(|_| !len.is_multiple_of(size));
-                for first in from_left.chain(from_right) {
-                    let seats = first..first + size;
-                    let Some(leaves_one) = self.leaves_one(run, &seats) else { continue };
-                    if !self.is_fair(seats.clone()) {
-                        continue;
-                    }
-                    ranked.push((u8::from(leaves_one), self.distance_of(seats), first));
-                    if ranked.len() > MAX_RANKED {
-                        ranked.pop();
-                    }
+                let before = ranked.len();
+                from_left.chain(from_right).for_each(|first| self.rank(run, first, &mut ranked));
+                if ranked.len() == before && self.event.rules.orphans != OrphanRule::Off && ranked.len() < MAX_RANKED {
+                    // Seats of another price beside the stretch can make another beginning the only one.
+                    (gap.start..(gap.end + 1).saturating_sub(size))
+                        .for_each(|first| self.rank(run, first, &mut ranked));
                 }
             }
         }
         let ranked = ranked.into_sorted_vec();
         let blocks = ranked.into_iter().map(|(_, _, first)| self.block(first..first + size, true)).collect();
         Found { blocks, free, most_together }
+    }
+
+    /// Adds the block that begins here to the ranked ones, if the rules allow it and it is good enough.
+    fn rank(&self, run: Run, first: u32, ranked: &mut BinaryHeap<Ranked>) {
+        let seats = first..first + self.wish.quantity;
+        let Some(leaves_one) = self.leaves_one(run, &seats) else { return };
+        if self.is_fair(seats.clone()) {
+            ranked.push((u8::from(leaves_one), self.distance_of(seats), first));
+            if ranked.len() > MAX_RANKED {
+                ranked.pop();
+            }
+        }
     }
 
     /// Whether nothing that would do for everybody is left or may come back: then seats for wheelchair users are given to
@@ -283,4 +295,4 @@ pub(super) fn stretches(eyes: &Eyes<'_>) -> Vec<Stretches> {
 }
 
 #[cfg(test)]
-mod tests;
+pub(super) mod tests;

@@ -4,8 +4,9 @@
 
 use super::batch;
 use super::board::{Applied, Board, Dirty};
+use super::grow::Growth;
 use super::history::History;
-use super::hub::{Delivery, Hub, MapFrame, Viewer};
+use super::hub::{Delivery, Hub, MapFrame};
 use super::in_flight::InFlight;
 use super::snapshot::{Copied, HttpSnapshot, SnapshotCache, SnapshotEncoding};
 use crate::catalogue::EventFacts;
@@ -16,7 +17,7 @@ use parking_lot::Mutex;
 use seatwire_proto::client::Position;
 use seatwire_proto::id::EventId;
 use seatwire_proto::seat::SeatState;
-use seatwire_proto::server::{Push, SubscribeReply};
+use seatwire_proto::server::SubscribeReply;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
@@ -32,12 +33,12 @@ pub(super) const HOT_FOR: Duration = Duration::from_secs(60);
 /// An event that is live on this node.
 #[derive(Debug)]
 pub struct LiveEvent {
-    facts: Mutex<Arc<EventFacts>>,
+    pub(super) facts: Mutex<Arc<EventFacts>>,
     id: EventId,
     channel: u32,
     clock: Clock,
     pub(super) core: Mutex<Core>,
-    snapshots: Mutex<SnapshotCache>,
+    pub(super) snapshots: Mutex<SnapshotCache>,
     pub(super) hub: Hub,
     /// Seats about to go to buyers of this node; never locked together with the others.
     pub(super) in_flight: Mutex<InFlight>,
@@ -51,7 +52,7 @@ pub struct LiveEvent {
     is_outdated: AtomicBool,
     /// Wakes whoever follows changes of facts; one a node.
     outdated: Arc<Notify>,
-    refreshing: tokio::sync::Mutex<()>,
+    pub(super) growth: Growth,
 }
 
 #[derive(Debug)]
@@ -127,7 +128,7 @@ impl LiveEvent {
             nudge: Notify::new(),
             is_outdated: AtomicBool::new(false),
             outdated,
-            refreshing: tokio::sync::Mutex::default(),
+            growth: Growth::default(),
         }
     }
 
@@ -160,48 +161,6 @@ impl LiveEvent {
         self.is_outdated.swap(false, Ordering::AcqRel)
     }
 
-    /// Replaces the facts by newer ones and tells everyone who looks what that means for them. Viewers hear of new seats
-    /// before the first frame that can name one.
-    pub async fn refresh_facts(&self, facts: Arc<EventFacts>) {
-        let _one_at_a_time = self.refreshing.lock().await;
-        let before = self.facts();
-        if before.rank() >= facts.rank() {
-            return;
-        }
-        let grows = facts.layout != before.layout;
-        let grown = Push::LayoutChange { event: self.id, layout: facts.layout.clone(), seat_count: facts.seat_count() };
-        if grows {
-            self.push(&grown).await;
-        }
-        {
-            let mut kept = self.facts.lock();
-            *kept = Arc::clone(&facts);
-            if grows {
-                self.core.lock().board.grow(&facts);
-                // What is kept speaks of fewer seats.
-                *self.snapshots.lock() = SnapshotCache::default();
-            }
-        }
-        if grows {
-            // Again for whoever joined while the first round was told.
-            self.push(&grown).await;
-            self.suspect();
-        }
-        if facts.price_tiers != before.price_tiers {
-            self.push(&Push::PriceChange { event: self.id, price_tiers: facts.price_tiers.clone() }).await;
-        }
-        if facts.state != before.state || facts.state_reason != before.state_reason {
-            let reason = facts.state_reason.clone();
-            self.push(&Push::EventState { event: self.id, state: facts.state, reason }).await;
-        }
-    }
-
-    async fn push(&self, push: &Push) {
-        if let Some(text) = crate::sender::framed(push) {
-            self.notify_all(&text).await;
-        }
-    }
-
     /// Where the board stands.
     #[must_use]
     pub fn position(&self) -> Position {
@@ -230,14 +189,6 @@ impl LiveEvent {
             seq,
             recovered: is_recovered,
         }
-    }
-
-    /// Adds a viewer; `None` when the event is being put away and must be looked up again.
-    pub fn join(&self, viewer: Arc<dyn Viewer>) -> Option<Slot> {
-        let slot = self.hub.join(viewer);
-        // Beacons begin with the first viewer.
-        self.nudge.notify_one();
-        slot
     }
 
     /// Removes a viewer.

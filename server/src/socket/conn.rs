@@ -146,7 +146,15 @@ impl Transport for Conn {
             }
             out.subs.iter().any(|sub| sub.live.channel() == live.channel())
         };
-        let slot = if known { None } else { live.join(Arc::clone(self) as Arc<dyn Viewer>) };
+        let entered = Arc::clone(&live);
+        let _entering = entered.entering();
+        let viewer = Arc::clone(self) as Arc<dyn Viewer>;
+        let slot = if known {
+            live.rejoin(&viewer);
+            None
+        } else {
+            live.join(viewer)
+        };
         if !known && slot.is_none() {
             return Subscribed::PutAway;
         }

@@ -17,7 +17,8 @@ pub struct AreaStock {
     pub sold: u32,
 }
 
-/// Reserves places.
+/// Reserves places. `capacity` is what the caller knows of it: it counts for the first reservation alone, since from then on
+/// an organiser's change is written here.
 ///
 /// # Errors
 /// A broken `AreaFull` when fewer are left.
@@ -31,11 +32,33 @@ pub async fn reserve(
     sqlx::query!(
         "insert into area_stock (event_id, area_index, capacity, reserved) values ($1, $2, $3, $4)
          on conflict (event_id, area_index) do update
-         set reserved = area_stock.reserved + excluded.reserved, capacity = excluded.capacity",
+         set reserved = area_stock.reserved + excluded.reserved",
         event.uuid(),
         area.0.cast_signed(),
         capacity.cast_signed(),
         quantity.cast_signed()
+    )
+    .execute(executor)
+    .await?;
+    Ok(())
+}
+
+/// Sets how many places the area has, for whoever reserves from now on.
+///
+/// # Errors
+/// A broken `AreaFull` when more are reserved and sold.
+pub async fn set_capacity(
+    executor: impl PgExecutor<'_>,
+    event: EventId,
+    area: AreaIndex,
+    capacity: u32,
+) -> Result<(), StoreError> {
+    sqlx::query!(
+        "insert into area_stock (event_id, area_index, capacity) values ($1, $2, $3)
+         on conflict (event_id, area_index) do update set capacity = excluded.capacity",
+        event.uuid(),
+        area.0.cast_signed(),
+        capacity.cast_signed()
     )
     .execute(executor)
     .await?;

@@ -4,6 +4,7 @@
 use super::StoreError;
 use super::event::{SectionRow, column, word};
 use seatwire_proto::id::{EventId, VenueId};
+use seatwire_proto::seat::AreaIndex;
 use seatwire_proto::server::{EventState, OrphanRule};
 use sqlx::{PgConnection, PgExecutor};
 
@@ -164,6 +165,27 @@ pub async fn set_price(
     .execute(executor)
     .await?;
     Ok(done.rows_affected() == 1)
+}
+
+/// Sets how many places an area has; `None` when there is no such area, else how many it had.
+///
+/// # Errors
+/// Postgres' own.
+pub async fn set_capacity(
+    executor: impl PgExecutor<'_>,
+    id: EventId,
+    area: AreaIndex,
+    capacity: u32,
+) -> Result<Option<u32>, StoreError> {
+    let had = sqlx::query_scalar!(
+        "update event_areas a set capacity = $3
+         from (select event_id, area_index, capacity from event_areas where event_id = $1 and area_index = $2) b
+         where a.event_id = b.event_id and a.area_index = b.area_index returning b.capacity",
+        id.uuid(),
+        area.0.cast_signed(),
+        capacity.cast_signed()
+    );
+    Ok(had.fetch_optional(executor).await?.map(i32::cast_unsigned))
 }
 
 /// Sets which seats the open channel does not sell.

@@ -64,3 +64,20 @@ pub async fn of_event(executor: impl PgExecutor<'_>, event: EventId) -> Result<V
             .await?;
     Ok(rows.into_iter().map(|row| (IdentityId::from_uuid(row.identity_id), row.used.cast_unsigned())).collect())
 }
+
+/// What one identity has in an event: reserved and bought.
+///
+/// # Errors
+/// When Postgres cannot answer.
+pub async fn of_identity(
+    executor: impl PgExecutor<'_>,
+    event: EventId,
+    identity: IdentityId,
+) -> Result<u32, StoreError> {
+    let used = sqlx::query_scalar!(
+        "select used from identity_use where event_id = $1 and identity_id = $2",
+        event.uuid(),
+        identity.uuid()
+    );
+    Ok(used.fetch_optional(executor).await?.map_or(0, i32::cast_unsigned))
+}

@@ -364,3 +364,20 @@ pub async fn stop_checks(executor: impl PgExecutor<'_>, id: OrderId) -> Result<(
     sqlx::query!("update orders set check_at_ms = null where order_id = $1", id.uuid()).execute(executor).await?;
     Ok(())
 }
+
+/// Whether an order was ever made of the identity's hold.
+///
+/// # Errors
+/// When Postgres cannot answer.
+pub async fn was_made_of(
+    executor: impl PgExecutor<'_>,
+    identity: IdentityId,
+    hold: HoldId,
+) -> Result<bool, StoreError> {
+    let was = sqlx::query_scalar!(
+        r#"select exists (select 1 from orders where identity_id = $1 and hold_id = $2) as "was!""#,
+        identity.uuid(),
+        hold.uuid()
+    );
+    Ok(was.fetch_one(executor).await?)
+}

@@ -121,13 +121,13 @@ pub async fn find(
     }))
 }
 
-/// Whether somebody waits.
+/// Whether anybody has a place: one whose offer is lost goes on waiting.
 ///
 /// # Errors
 /// Postgres' own.
-pub async fn has_waiting(executor: impl PgExecutor<'_>, event: EventId) -> Result<bool, StoreError> {
+pub async fn has_places(executor: impl PgExecutor<'_>, event: EventId) -> Result<bool, StoreError> {
     Ok(sqlx::query_scalar!(
-        r#"select exists (select 1 from waitlist_places where event_id = $1 and state = 'waiting') as "waits!""#,
+        r#"select exists (select 1 from waitlist_places where event_id = $1) as "waits!""#,
         event.uuid()
     )
     .fetch_one(executor)
@@ -159,6 +159,17 @@ pub async fn waiting(executor: impl PgExecutor<'_>, event: EventId, limit: u32) 
         .collect())
 }
 
+/// An offer that was made.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct OfferedPlace {
+    /// To whom.
+    pub identity: IdentityId,
+    /// What.
+    pub hold: HoldId,
+    /// In which life of the inventory it was last seen.
+    pub epoch: Option<u32>,
+}
+
 /// Those who have an offer.
 ///
 /// # Errors
@@ -167,19 +178,26 @@ pub async fn offered(
     executor: impl PgExecutor<'_>,
     event: EventId,
     limit: u32,
-) -> Result<Vec<(IdentityId, HoldId)>, StoreError> {
+) -> Result<Vec<OfferedPlace>, StoreError> {
     let rows = sqlx::query!(
-        r#"select identity_id, hold_id as "hold_id!" from waitlist_places
+        r#"select identity_id, hold_id as "hold_id!", offered_epoch from waitlist_places
            where event_id = $1 and state = 'offered' order by place_n limit $2"#,
         event.uuid(),
         i64::from(limit)
     )
     .fetch_all(executor)
     .await?;
-    Ok(rows.into_iter().map(|row| (IdentityId::from_uuid(row.identity_id), HoldId::from_uuid(row.hold_id))).collect())
+    Ok(rows
+        .into_iter()
+        .map(|row| OfferedPlace {
+            identity: IdentityId::from_uuid(row.identity_id),
+            hold: HoldId::from_uuid(row.hold_id),
+            epoch: row.offered_epoch.map(i32::cast_unsigned),
+        })
+        .collect())
 }
 
-/// The place has an offer now; `false` where the hold came of a place the identity had before.
+/// The place has an offer now, seen in this life of the inventory; `false` where the hold came of a place the identity had before.
 ///
 /// # Errors
 /// Postgres' own.
@@ -188,17 +206,41 @@ pub async fn set_offered(
     event: EventId,
     identity: IdentityId,
     hold: HoldId,
+    epoch: Option<u32>,
 ) -> Result<bool, StoreError> {
     let done = sqlx::query!(
-        "update waitlist_places set state = 'offered', hold_id = $3
+        "update waitlist_places set state = 'offered', hold_id = $3, offered_epoch = $4
          where event_id = $1 and identity_id = $2 and earlier_hold_id is distinct from $3",
+        event.uuid(),
+        identity.uuid(),
+        hold.uuid(),
+        epoch.map(u32::cast_signed)
+    )
+    .execute(executor)
+    .await?;
+    Ok(done.rows_affected() == 1)
+}
+
+/// The offer was lost: the place waits again, where it stood.
+///
+/// # Errors
+/// Postgres' own.
+pub async fn put_back(
+    executor: impl PgExecutor<'_>,
+    event: EventId,
+    identity: IdentityId,
+    hold: HoldId,
+) -> Result<(), StoreError> {
+    sqlx::query!(
+        "update waitlist_places set state = 'waiting', hold_id = null, offered_epoch = null
+         where event_id = $1 and identity_id = $2 and hold_id = $3",
         event.uuid(),
         identity.uuid(),
         hold.uuid()
     )
     .execute(executor)
     .await?;
-    Ok(done.rows_affected() == 1)
+    Ok(())
 }
 
 /// Ends the places of an event that is over: closed, cancelled, or begun before `begun_before_ms`. A bounded number.
@@ -244,20 +286,18 @@ pub async fn events(
     Ok(ids.into_iter().map(EventId::from_uuid).collect())
 }
 
-/// The first answer under a key: the fingerprint of its command, and the answer.
+/// The first answer under a key of the identity, in whatever event: the fingerprint of its command, and the answer.
 ///
 /// # Errors
 /// Postgres' own.
 pub async fn first_answer(
     executor: impl PgExecutor<'_>,
-    event: EventId,
     identity: IdentityId,
     key: &str,
 ) -> Result<Option<(Vec<u8>, serde_json::Value)>, StoreError> {
     let row = sqlx::query!(
-        "select fingerprint, answer from waitlist_commands
-         where event_id = $1 and identity_id = $2 and command_key = $3",
-        event.uuid(),
+        "select fingerprint, answer from waitlist_commands where identity_id = $1 and command_key = $2
+         order by created_ms limit 1",
         identity.uuid(),
         key
     )

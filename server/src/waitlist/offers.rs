@@ -4,10 +4,12 @@
 
 use super::{Waitlist, WaitlistError, whole};
 use crate::catalogue::EventFacts;
-use crate::inventory::{HoldRecord, Kept, NewOffer, OfferOutcome, Refusal};
-use crate::store::waitlist::{self, Place};
+use crate::inventory::{FoundHold, HoldRecord, Kept, NewOffer, OfferOutcome, Refusal};
+use crate::store::order;
+use crate::store::waitlist::{self, OfferedPlace, Place};
 use seatwire_proto::seat::{AreaIndex, SeatIndex};
 use seatwire_proto::server::{EventState, Push};
+use sqlx::PgConnection;
 use std::collections::BTreeSet;
 use std::sync::Arc;
 use std::time::Instant;
@@ -57,12 +59,8 @@ impl Waitlist {
         let over_before_ms = self.0.clock.now_ms().saturating_sub(SOLD_AFTER_START_MS);
         waitlist::end_if_over(&mut *transaction, event, over_before_ms, MAX_ENDED).await?;
         let known = waitlist::offered(&mut *transaction, event, MAX_PLACES).await?;
-        for &(identity, hold) in &known {
-            let open = inventory.open_hold(facts, identity).await?;
-            if open.is_none_or(|open| open.id != hold) {
-                // Bought, given back or run out: the place has had its turn.
-                waitlist::leave(&mut *transaction, event, identity).await?;
-            }
+        for offered in &known {
+            self.follow_offer(&mut transaction, facts, offered).await?;
         }
         let waiting = waitlist::waiting(&mut *transaction, event, MAX_PLACES).await?;
         inventory.keep_for_waitlist(facts, !waiting.is_empty()).await?;
@@ -74,6 +72,8 @@ impl Waitlist {
             transaction.commit().await?;
             return Ok(());
         }
+        // Before any of them is made: one that is written down with an older life is looked for again, not given up.
+        let epoch = inventory.epoch(facts);
         let mut offered = Vec::new();
         let mut waiting = waiting;
         if inventory.stock(facts).await?.open_holds as usize > known.len() {
@@ -83,7 +83,8 @@ impl Waitlist {
                 match inventory.open_hold(facts, place.identity).await? {
                     Some(hold)
                         if hold.is_offer
-                            && waitlist::set_offered(&mut *transaction, event, place.identity, hold.id).await? =>
+                            && waitlist::set_offered(&mut *transaction, event, place.identity, hold.id, epoch)
+                                .await? =>
                     {
                         offered.push(hold);
                     }
@@ -106,7 +107,7 @@ impl Waitlist {
                         for (area, quantity) in &offer.areas {
                             kept.places[area.position()] -= quantity;
                         }
-                        waitlist::set_offered(&mut *transaction, event, place.identity, hold.id).await?;
+                        waitlist::set_offered(&mut *transaction, event, place.identity, hold.id, epoch).await?;
                         offered.push(hold);
                     }
                     // A basket of their own, or one that just ended: their turn stays.
@@ -125,6 +126,35 @@ impl Waitlist {
         transaction.commit().await?;
         for hold in &offered {
             self.tell(facts, hold).await;
+        }
+        Ok(())
+    }
+
+    /// What became of an offer: it stands, it has had its turn, or it was lost with a life of the inventory; then the place
+    /// waits again.
+    async fn follow_offer(
+        &self,
+        transaction: &mut PgConnection,
+        facts: &Arc<EventFacts>,
+        offered: &OfferedPlace,
+    ) -> Result<(), WaitlistError> {
+        let (event, &OfferedPlace { identity, hold, epoch }) = (facts.id, offered);
+        let inventory = &self.0.inventory;
+        let found = inventory.find_hold(facts, identity, hold).await?;
+        let now = inventory.epoch(facts);
+        match found {
+            FoundHold::Open(_) if now == epoch => {}
+            FoundHold::Open(_) => {
+                waitlist::set_offered(transaction, event, identity, hold, now).await?;
+            }
+            // Given back or sold in the life it was made in, or bought in whatever life.
+            FoundHold::Unknown if now != epoch && !order::was_made_of(&mut *transaction, identity, hold).await? => {
+                tracing::info!(%event, %identity, %hold, "an offer was lost: its place waits again");
+                waitlist::put_back(transaction, event, identity, hold).await?;
+            }
+            FoundHold::Unknown | FoundHold::Ended => {
+                waitlist::leave(transaction, event, identity).await?;
+            }
         }
         Ok(())
     }

@@ -1,9 +1,9 @@
 //! Losing Redis in the middle of a sale: what was promised to a buyer is still true afterwards.
 
-mod audit;
+pub(crate) mod audit;
 mod dead_node;
 mod fence;
-mod journal;
+pub(crate) mod journal;
 mod offer;
 mod pause;
 mod race;

@@ -9,3 +9,4 @@ mod losing;
 mod model;
 mod organise;
 pub(crate) mod shelf;
+mod telling;

@@ -1,5 +1,6 @@
 //! What the organiser does while it sells, seen from outside: the admin listener, and viewers and buyers on two nodes.
 
+mod area;
 mod crash;
 mod keys;
 mod live;

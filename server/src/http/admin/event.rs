@@ -19,6 +19,9 @@ use serde::{Deserialize, Deserializer, Serialize};
 use serde_json::{Value, json as value};
 
 fn shown(facts: &EventFacts) -> Value {
+    let areas = (0..).zip(&facts.areas);
+    let areas: Vec<Value> =
+        areas.map(|(index, area)| value!({"index": index, "name": area.name, "capacity": area.capacity})).collect();
     value!({
         "id": facts.id,
         "revision": facts.revision,
@@ -29,6 +32,7 @@ fn shown(facts: &EventFacts) -> Value {
         "layout": facts.layout,
         "seat_count": facts.seat_count(),
         "blocked": facts.blocked.len(),
+        "areas": areas,
         "price_tiers": facts.price_tiers,
         "rules": facts.rules,
         "seats_per_instrument": facts.seats_per_instrument,

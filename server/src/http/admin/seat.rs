@@ -1,10 +1,10 @@
-//! Seats taken out of the sale, put back and appended.
+//! Seats taken out of the sale, put back and appended, and how many places an area has.
 
 use super::{Change, json};
 use crate::http::reply::Answer;
 use crate::organiser::Blocked;
 use crate::organiser::append::NewSection;
-use seatwire_proto::seat::{SeatIndex, SeatState};
+use seatwire_proto::seat::{AreaIndex, SeatIndex, SeatState};
 use serde::Deserialize;
 use serde_json::{Value, json as value};
 
@@ -46,4 +46,20 @@ pub(super) async fn append(Change { front, by, event, body }: Change<NewSection>
     let facts = front.app.organiser.append_section(by, event, body).await?;
     let first_seat = facts.sections.last().map(|section| section.first);
     Ok(json(&value!({"layout": facts.layout, "seat_count": facts.seat_count(), "first_seat": first_seat})))
+}
+
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(super) struct NewCapacity {
+    area: AreaIndex,
+    capacity: u32,
+}
+
+/// Sets how many places an area has; answers with what that leaves.
+pub(super) async fn set_capacity(Change { front, by, event, body }: Change<NewCapacity>) -> Answer {
+    let NewCapacity { area, capacity } = body;
+    let facts = front.app.organiser.set_capacity(by, event, area, capacity).await?;
+    let stock = front.app.inventory.stock(&facts).await.ok();
+    let remaining = stock.and_then(|stock| stock.areas.get(area.position()).copied());
+    Ok(json(&value!({"area": area, "capacity": capacity, "remaining": remaining})))
 }

@@ -24,6 +24,8 @@ pub struct ShelfState {
     pub(super) meta: Option<MetaState>,
     pub(super) owners: Vec<u32>,
     pub(super) areas: Vec<i32>,
+    /// Places each area has.
+    pub(super) capacities: Vec<u32>,
     /// Places of each area that are kept for the waitlist.
     pub(super) kept: Vec<i32>,
     /// Seats the waitlist knows as kept for it.
@@ -87,6 +89,7 @@ pub(in crate::inventory) async fn read(
     let word = |chunk: &[u8]| u32::from_le_bytes([chunk[0], chunk[1], chunk[2], chunk[3]]);
     state.owners = bytes("s").await?.chunks_exact(4).map(word).collect();
     state.areas = bytes("a").await?.chunks_exact(4).map(|chunk| word(chunk).cast_signed()).collect();
+    state.capacities = bytes("z").await?.chunks_exact(4).map(word).collect();
     state.kept = bytes("v").await?.chunks_exact(4).map(|chunk| word(chunk).cast_signed()).collect();
     let kept: Vec<String> =
         client.zrange(life.key("w"), 0, -1, None, false, None, false).await.map_err(|error| failure(&error))?;

@@ -9,7 +9,7 @@ local newest = tonumber(call('GET', KEYS[2]) or '0')
 if newest > tonumber(ARGV[1]) then return { 'overtaken', raw } end
 call('SET', KEYS[2], ARGV[1])
 local base = string.sub(KEYS[1], 1, -2)
-for name in string.gmatch('m s a k p n o c w v', '%a') do call('UNLINK', base .. name) end
+for name in string.gmatch('m s a k p n o c w v z', '%a') do call('UNLINK', base .. name) end
 -- Lists of what would have ended within the hour, been forgotten or remembered.
 for bucket = floor(raw / 250) - 40, floor(raw / 250) + 14400 do call('UNLINK', base .. 'x' .. bucket) end
 for minute = floor(raw / 60000) - 5, floor(raw / 60000) + 15 do call('UNLINK', base .. 'f' .. minute) end

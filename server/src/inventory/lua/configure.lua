@@ -1,6 +1,6 @@
 -- configure: what the organiser changed reaches the shelf. head.lua takes state, limit and time to live of a newer revision;
 -- here a plan that grew gets its new seats and areas, at the end and once.
--- ARGV[2]  seats of the plan I4, areas of it I4.
+-- ARGV[2]  seats of the plan I4, areas of it I4; then, from whoever keeps the event's row, the places each area has (I4 each).
 -- Answers  done with how many seats there are now I4: fewer than wanted when there is more to do, because seats kept for the
 --          waitlist come a few at a time. Publishes a change when there is something new: new seats are available, or kept for the waitlist.
 local MAX_KEPT = 500
@@ -20,5 +20,10 @@ if wanted > had then
 end
 if wanted_areas * 4 > call('STRLEN', base .. 'a') then
   call('SETRANGE', base .. 'a', wanted_areas * 4 - 4, '\0\0\0\0')
+  call('SETRANGE', capacities, wanted_areas * 4 - 4, '\0\0\0\0')
   map_changes = true
+end
+-- Whoever knows an older revision of the event changes nothing; within one revision time alone makes a difference.
+if #body > 8 and floor(revision / 4) >= floor(m_revision / 4) then
+  for area = 0, wanted_areas - 1 do set_capacity(area, (unpack('<I4', body, 9 + 4 * area))) end
 end

@@ -1,8 +1,9 @@
 -- hold: adds seats to the caller's hold, all or none; a seat of one's own is a no-op that succeeds.
--- Order of checks: take.lua's, then seat_taken, limit_exceeded, companion_rule, orphan_seat.
+-- Order of checks: take.lua's, then mode_not_allowed, seat_taken, limit_exceeded, companion_rule, orphan_seat.
 -- ARGV[2]  1 when they are together B, counts of price groups B, seats I2, runs I2; then the groups (15 bytes each), the
 --          lines (seat I4, group B), the feed's words of the held seats (I4), and the lengths (I2) of the runs of
---          neighbouring indices that cover the seats in the same order.
+--          neighbouring indices that cover the seats in the same order; with flag 2 the seats (I4) that their section does not
+--          sell by index: only whoever has them already may name them.
 -- ARGV[3..] of each run: its first and last byte in the map, as text (Redis would make text of a number, slowly).
 -- ARGV[#]  the rules, when there are any: behind the mask the orphan rule B, groups of seats of which one must be the
 --          caller's B (accessible seats beside companion seats), each its length B and seats I4; then what orphan.lua wants.
@@ -12,6 +13,13 @@ local lines_at = 7 + GROUP * groups_n
 local words_at = lines_at + 5 * seats_n
 local runs_at = words_at + 4 * seats_n
 local groups_at, map = 7, base .. 's'
+if code == DONE and floor(flags / 2) % 2 == 1 then
+  for at = runs_at + 2 * runs_n, #body, 4 do
+    local seat = unpack('<I4', body, at)
+    local owner = unpack('<I4', call('GETRANGE', map, seat * 4, seat * 4 + 3))
+    if is_new or owner ~= HELD_BY + number then code = MODE_NOT_ALLOWED end
+  end
+end
 -- The common case: every seat is available, and whole runs are read and written at once.
 local is_clean = true
 if code == DONE then

@@ -1,6 +1,6 @@
 -- Shared by the verbs that add to a hold: what comes before the places are looked at.
--- Order of refusals: admission_required, event state, hold_locked, mode_not_allowed (then the verb's own, and the limit).
--- Flags of the call: 1 the caller must be admitted, 2 the sales mode of a section is broken, 16 the last argument is the
+-- Order of refusals: admission_required, event state, hold_locked (then the verb's own, and the limit).
+-- Flags of the call: 1 the caller must be admitted, 2 seats cannot be picked in their section (hold.lua), 16 the last argument is the
 -- rules: mask of the allocations that are open now I4, and what the verb says of them, 32 the caller wants to know when its
 -- prices are old ones.
 if floor(flags / 32) % 2 == 1 and revision < m_revision then return { 'stale', raw, seq } end
@@ -37,4 +37,3 @@ elseif hold ~= '' then
     end
   end
 end
-if code == DONE and floor(flags / 2) % 2 == 1 then code = MODE_NOT_ALLOWED end

@@ -48,7 +48,7 @@ fn shape(rows: &[u32], accessible: &[u32], companion: &[u32]) -> SeatShape {
     })
 }
 
-fn event(seat_tiers: Vec<u8>, orphans: OrphanRule) -> EventFacts {
+pub(in crate::seatmap) fn event(seat_tiers: Vec<u8>, orphans: OrphanRule) -> EventFacts {
     let tier = |code: &str, price_minor| PriceTier {
         code: code.into(),
         name: code.into(),
@@ -320,4 +320,79 @@ fn alternatives_are_blocks_that_the_rules_let_a_buyer_pick() {
         sales_mode: seatwire_proto::server::SalesMode::BestAvailable,
     }];
     assert!(offered(&facts).is_empty());
+}
+
+/// Small maps by a seed.
+fn random(seed: &mut u64, below: u64) -> u64 {
+    *seed = seed.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+    (*seed >> 33) % below
+}
+
+#[test]
+fn seats_in_parts_are_found_under_a_rule_exactly_where_there_are_any() {
+    let mut seed = 4;
+    let (mut found_n, mut none_n) = (0, 0);
+    for case in 0..3_000 {
+        let rows: Vec<u32> = (0..1 + random(&mut seed, 3)).map(|_| 1 + random(&mut seed, 6) as u32).collect();
+        let seats: u32 = rows.iter().sum();
+        let special: Vec<u32> = (0..seats).filter(|_| random(&mut seed, 12) == 0).collect();
+        let shape = shape(&rows, &special, &[]);
+        let map: String = (0..seats).map(|_| if random(&mut seed, 3) == 0 { 's' } else { '.' }).collect();
+        let states = states(&map);
+        let tiers = (0..seats).map(|_| u8::from(random(&mut seed, 5) == 0)).collect();
+        let rule = if random(&mut seed, 2) == 0 { OrphanRule::Strict } else { OrphanRule::Lenient };
+        let event = event(tiers, rule);
+        let size = 1 + random(&mut seed, 6) as u32;
+        let wish = Wish { together: Together::No, tiers: vec![true, false], ..wish(size) };
+        let eyes = Eyes {
+            event: &event,
+            shape: &shape,
+            states: &states,
+            wish: &wish,
+            is_in_flight: &|_| false,
+            takes_special: false,
+        };
+        let free: Vec<u32> = (0..seats).filter(|&seat| eyes.is_free(seat)).collect();
+        let chosen = |mask: u32| -> Vec<u32> {
+            free.iter().enumerate().filter(|(at, _)| mask >> at & 1 == 1).map(|(_, &seat)| seat).collect()
+        };
+        let masks = (0..1_u32 << free.len()).filter(|mask| mask.count_ones() == size);
+        let is_possible = masks.map(chosen).any(|seats| eyes.keeps_rule(&seats));
+        let what = format!("case {case}: {rows:?} {map} special {special:?} {rule:?}, {size} of {free:?}");
+        match split::look(&eyes) {
+            Some(block) => {
+                let seats = seats_of(&block);
+                assert!(
+                    seats.len() == size as usize && seats.iter().all(|seat| free.contains(seat)),
+                    "{what}: {seats:?}"
+                );
+                assert!(eyes.keeps_rule(&seats), "{what}: {seats:?}");
+                found_n += 1;
+            }
+            None => {
+                assert!(!is_possible, "{what}");
+                none_n += 1;
+            }
+        }
+        assert_eq!(eyes.look().blocks.is_empty(), !is_possible, "{what}");
+    }
+    assert!(found_n > 500 && none_n > 500, "{found_n} {none_n}");
+}
+
+#[test]
+fn a_block_between_seats_of_another_price_may_begin_anywhere() {
+    // Four seats at 100 between two at 50: a pair at either end would leave one of those alone.
+    let shape = shape(&[20], &[], &[]);
+    let map = states("s......ssssss...ssss");
+    let event = event((0..20).map(|seat| u8::from(seat == 1 || seat == 6 || seat > 12)).collect(), OrphanRule::Strict);
+    let wish = Wish { tiers: vec![true, false], ..wish(2) };
+    let eyes = Eyes {
+        event: &event,
+        shape: &shape,
+        states: &map,
+        wish: &wish,
+        is_in_flight: &|_| false,
+        takes_special: false,
+    };
+    assert_eq!(first(&eyes.look()), [3, 4]);
 }

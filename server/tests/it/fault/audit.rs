@@ -23,7 +23,7 @@ pub(super) async fn audit(stage: &Stage, event: &str) -> (Option<i32>, String) {
 }
 
 /// Nothing disagrees.
-pub(super) async fn clean(stage: &Stage, event: &str) -> String {
+pub(crate) async fn clean(stage: &Stage, event: &str) -> String {
     let (code, said) = audit(stage, event).await;
     assert_eq!(code, Some(0), "{said}");
     assert!(said.contains("everything agrees"), "{said}");

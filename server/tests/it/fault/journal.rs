@@ -47,7 +47,7 @@ pub(super) async fn facts(till: &Till) -> Arc<EventFacts> {
 }
 
 /// Kills Redis, starts it empty and waits for the next life.
-pub(super) async fn lose_redis(till: &mut Till) {
+pub(crate) async fn lose_redis(till: &mut Till) {
     let facts = facts(till).await;
     let before = till.app.inventory.read_map(&facts).await.expect("a map").epoch;
     till.stage.redis.kill();

@@ -171,3 +171,37 @@ async fn an_allocation_is_kept_and_given_up_while_the_event_sells() {
     }
     shelf.held(bob, &[10, 11]).await;
 }
+
+#[tokio::test]
+async fn guesses_are_counted_for_all_nodes_and_an_answer_given_again_is_none() {
+    let shelf = shelf().await;
+    let (ann, bob) = (IdentityId::generate(), IdentityId::generate());
+    let other = shelf.another_node().await;
+    let invalid = UnlockOutcome::Refused(Refusal::CodeInvalid);
+    for n in 0..4 {
+        let caller = shelf.keyed(ann, &format!("k{n}"), 1);
+        for is_replayed in [false, true, true] {
+            let node = if n % 2 == 0 { &shelf.inventory } else { &other };
+            let answer = node.unlock_allocation(&caller, None).await.expect("Redis answers");
+            assert_eq!((answer.outcome, answer.is_replayed), (invalid.clone(), is_replayed), "{n}");
+        }
+    }
+    // The same key with another body is none either.
+    assert_eq!(shelf.unlock(shelf.keyed(ann, "k0", 2), None).await.outcome, UnlockOutcome::Refused(Refusal::KeyReused));
+    assert_eq!(shelf.unlock(shelf.caller(ann), None).await.outcome, invalid, "the fifth");
+    let caller = shelf.keyed(ann, "k5", 1);
+    let right = Some(&shelf.event.allocations[0]);
+    let answer = other.unlock_allocation(&caller, right).await.expect("Redis answers");
+    let UnlockOutcome::Refused(Refusal::Guessed { retry_after_ms }) = answer.outcome else {
+        panic!("the right code is not listened to either: {answer:?}")
+    };
+    assert!((60_000..=120_000).contains(&retry_after_ms), "{retry_after_ms}");
+    let again = shelf.unlock(shelf.keyed(ann, "k3", 1), None).await;
+    assert!(again.is_replayed && again.outcome == invalid, "what was answered is answered: {again:?}");
+    assert_eq!(shelf.unlock(shelf.caller(bob), Some(0)).await.outcome, UnlockOutcome::Unlocked { slot: 3 });
+    assert_eq!(shelf.position().await, (1, 0), "the map knows nothing of it");
+    // Not remembered: after its time the same key is decided anew.
+    shelf.move_clock_ms(i64::from(retry_after_ms)).await;
+    let answer = other.unlock_allocation(&caller, right).await.expect("Redis answers");
+    assert_eq!((answer.outcome, answer.is_replayed), (UnlockOutcome::Unlocked { slot: 3 }, false));
+}

@@ -281,3 +281,36 @@ async fn what_is_not_remembered_is_decided_anew() {
 fn facts_of(shelf: &Shelf) -> EventFacts {
     EventFacts::clone(&shelf.event)
 }
+
+#[tokio::test]
+async fn only_seats_that_are_added_must_not_be_picked_where_best_available_is_sold() {
+    let shelf = Shelf::new().await;
+    let ann = IdentityId::generate();
+    let best = seatwire::inventory::Block { seats: indices(&[30, 31]), is_together: true, orphans: Vec::new() };
+    let looked = seatwire::inventory::Looked { seq: 0, opened: 0 };
+    shelf.inventory.hold_best(&shelf.caller(ann), &[best], looked, None).await.expect("Redis answers");
+    let (_, before) = shelf.position().await;
+    // Seats named; whether the command is done, the basket then.
+    type Case<'a> = (&'a [u32], bool, &'a [u32]);
+    let cases: [Case<'_>; 6] = [
+        (&[30], true, &[30, 31]),
+        (&[31, 30], true, &[30, 31]),
+        (&[30, 32], false, &[30, 31]),
+        (&[32], false, &[30, 31]),
+        (&[30, 5], true, &[30, 31, 5]),
+        (&[5, 30, 31], true, &[30, 31, 5]),
+    ];
+    for (seats, is_done, basket) in cases {
+        match shelf.hold(ann, seats).await {
+            HoldOutcome::Held { hold, .. } => assert!(is_done && seats_of(&hold) == basket, "{seats:?}: {hold:?}"),
+            refused => assert!(!is_done && refused == HoldOutcome::Refused(Refusal::ModeNotAllowed), "{seats:?}"),
+        }
+    }
+    assert_eq!(shelf.position().await.1, before + 1, "only seat 5 changed the map: {}", shelf.map().await);
+    let bob = IdentityId::generate();
+    assert_eq!(refused(shelf.hold(bob, &[30]).await), Refusal::ModeNotAllowed, "somebody else's seats are not his");
+    // Of a hold that is over nothing is one's own.
+    shelf.move_clock_ms(700_000).await;
+    shelf.inventory.sweep(&shelf.event).await.expect("Redis answers");
+    assert_eq!(refused(shelf.hold(ann, &[30]).await), Refusal::ModeNotAllowed);
+}

@@ -286,3 +286,80 @@ async fn an_offer_is_made_of_what_is_kept_once_and_ends_like_a_hold() {
     let gone = shelf.inventory.extend(shelf.caller(bob), offer.id).await.expect("Redis answers").outcome;
     assert_eq!(gone, ChangeOutcome::Refused(Refusal::HoldExpired));
 }
+
+#[tokio::test]
+async fn an_area_gets_more_places_and_loses_only_those_nobody_has() {
+    let shelf = Shelf::new().await;
+    let (ann, bob) = (IdentityId::generate(), IdentityId::generate());
+    shelf.hold_area(ann, 0, 2).await;
+    let order = OrderId::generate();
+    shelf.inventory.sell(&shelf.event, order, bob, &[(Place::Area(AreaIndex(0)), 1)]).await.expect("Redis answers");
+    let (_, mut seq) = shelf.position().await;
+    // Places asked for; places somebody has; what is left then; whether it was published.
+    for (wanted, taken, left, is_published) in [(2, 3, 2, false), (3, 3, 0, true), (3, 3, 0, false), (9, 3, 0, false)] {
+        let answer = shelf.inventory.shrink_area(&shelf.event, AreaIndex(0), wanted).await.expect("Redis answers");
+        seq += u64::from(is_published);
+        assert_eq!((answer.outcome, answer.position.seq), (taken, seq), "{wanted}");
+        assert_eq!(shelf.areas().await, [left, 100], "{wanted}");
+        if is_published {
+            assert_eq!(shelf.published(seq).await.areas, [(AreaIndex(0), left)]);
+        }
+    }
+    assert_eq!(shelf.hold_area(bob, 0, 1).await, HoldOutcome::Refused(Refusal::AreaFull { remaining: 0 }));
+
+    // Told as Postgres has it: absolute, twice is once, and nothing from whoever knows less.
+    let more = later(&shelf, |facts| (facts.areas[0].capacity, facts.areas[1].capacity) = (8, 60));
+    for _ in 0..2 {
+        shelf.inventory.configure(&more).await.expect("Redis answers");
+        assert_eq!((shelf.areas().await, shelf.position().await.1), (vec![5, 60], seq + 1));
+    }
+    let mut told = shelf.published(seq + 1).await.areas;
+    told.sort_unstable();
+    assert_eq!(told, [(AreaIndex(0), 5), (AreaIndex(1), 60)]);
+    shelf.inventory.configure(&shelf.event).await.expect("Redis answers");
+    shelf.inventory.open(&more).await.expect("Redis answers");
+    assert_eq!(
+        (shelf.areas().await, shelf.position().await.1),
+        (vec![5, 60], seq + 1),
+        "an older revision undoes nothing"
+    );
+
+    // Below what is taken it stands at nothing until some come back.
+    let hold = shelf.open_hold(ann).await.expect("open");
+    let less = later(&shelf, |facts| (facts.revision, facts.areas[0].capacity, facts.areas[1].capacity) = (3, 2, 60));
+    shelf.inventory.configure(&less).await.expect("Redis answers");
+    assert_eq!(shelf.areas().await, [0, 60]);
+    shelf.release(ann, hold.id, ReleaseWhat::All).await;
+    assert_eq!(shelf.areas().await, [1, 60], "two places, one of them sold");
+}
+
+#[tokio::test]
+async fn new_places_are_for_those_who_wait_and_kept_ones_may_go_again() {
+    let shelf = Shelf::new().await;
+    let ann = IdentityId::generate();
+    shelf.hold_area(ann, 0, 5).await;
+    shelf.keep(true).await;
+    let (_, before) = shelf.position().await;
+    let more = later(&shelf, |facts| facts.areas[0].capacity = 9);
+    shelf.inventory.configure(&more).await.expect("Redis answers");
+    let kept = async || shelf.inventory.kept(&shelf.event).await.expect("Redis answers").places;
+    assert_eq!((shelf.areas().await, kept().await, shelf.position().await.1), (vec![0, 100], vec![4, 0], before));
+    let answer = shelf.inventory.shrink_area(&more, AreaIndex(0), 7).await.expect("Redis answers");
+    assert_eq!((answer.outcome, kept().await, shelf.areas().await), (5, vec![2, 0], vec![0, 100]));
+    let answer = shelf.inventory.shrink_area(&more, AreaIndex(0), 4).await.expect("Redis answers");
+    assert_eq!((answer.outcome, kept().await), (5, vec![2, 0]), "five are held");
+    let offered = shelf.inventory.offer(&more, IdentityId::generate(), &offer_of(&[], &[(0, 2)])).await;
+    assert!(matches!(offered, Ok(OfferOutcome::Offered(_))), "{offered:?}");
+}
+
+#[tokio::test]
+async fn a_life_that_does_not_know_how_many_places_its_areas_have_is_rebuilt() {
+    let shelf = Shelf::new().await;
+    shelf.map().await;
+    let client = shelf.plain_client().await;
+    let key = format!("{{{}}}:1:z", shelf.event.id);
+    let _: u64 = fred::interfaces::KeysInterface::del(&client, key).await.expect("Redis answers");
+    let more = later(&shelf, |facts| facts.areas[0].capacity = 9);
+    shelf.inventory.configure(&more).await.expect("Redis answers");
+    assert_eq!((shelf.position().await.0, shelf.areas().await), (2, vec![9, 100]));
+}

@@ -113,3 +113,71 @@ async fn an_offer_that_was_never_written_down_is_found_and_is_still_one() {
     .await;
     assert_eq!(place.hold, Some(offered.id), "the same one");
 }
+
+/// A sold-out event of two seats, the second blocked, and somebody who waits for one.
+async fn waiting() -> (Till, EventId, IdentityId) {
+    let draft = Draft { rows: vec![1, 1], areas: vec![], blocked: vec![1], has_waitlist: true, ..Draft::default() };
+    let till = Till::open_with(&draft, &[]).await;
+    let event: EventId = till.event.parse().expect("an id");
+    let (buyer, hold) = till.buyer_with(&[0]).await;
+    till.bought(buyer, &hold, "pm_card_visa").await;
+    let waiter = IdentityId::generate();
+    let facts = eventually("the sell-out", async || {
+        let facts = till.app.catalogue.event(event).await.ok()??;
+        (facts.state == seatwire_proto::server::EventState::SoldOut).then_some(facts)
+    })
+    .await;
+    waitlist::join(till.stage.store.pool(), event, waiter, 1, &[], None, 1).await.expect("joined");
+    till.app.inventory.keep_for_waitlist(&facts, true).await.expect("Redis answers");
+    (till, event, waiter)
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn an_offer_lost_with_redis_is_made_again_and_nobody_is_faster() {
+    let (mut till, event, waiter) = waiting().await;
+    let pool = till.stage.store.pool().clone();
+    till.app.organiser.unblock(Operator::server(), event, vec![SeatIndex(1)]).await.expect("unblocked");
+    let offered = async || waitlist::find(&pool, event, waiter).await.ok()??.hold;
+    let first = eventually("the offer", async || offered().await).await;
+    eventually("the journal", async || {
+        let count = "select count(*) from journal_records where has_hold";
+        let written: i64 = sqlx::query_scalar(count).fetch_one(&pool).await.ok()?;
+        (written == 1).then_some(())
+    })
+    .await;
+    till.stage.redis.kill();
+    // As if it had been written a moment later.
+    sqlx::query("delete from journal_records where has_hold").execute(&pool).await.expect("written");
+    till.stage.redis.restart().await;
+    let second = eventually("another offer", async || offered().await.filter(|hold| *hold != first)).await;
+    let facts = till.app.catalogue.event(event).await.expect("answers").expect("is there");
+    let open = till.app.inventory.open_hold(&facts, waiter).await.expect("Redis answers").expect("open");
+    assert_eq!((open.id, open.is_offer), (second, true));
+
+    // Lost again, but with its turn over before: given back in the life it was made in.
+    let release = till.call(crate::checkout::till::Buyer(waiter), "release", json!({"hold": second})).await;
+    assert_eq!(release["ok"], true, "{release}");
+    eventually("the place to be over", async || {
+        waitlist::find(&pool, event, waiter).await.ok()?.is_none().then_some(())
+    })
+    .await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn an_offer_that_survives_the_loss_of_redis_has_one_turn() {
+    let (mut till, event, waiter) = waiting().await;
+    let pool = till.stage.store.pool().clone();
+    till.app.organiser.unblock(Operator::server(), event, vec![SeatIndex(1)]).await.expect("unblocked");
+    let place = async || waitlist::find(&pool, event, waiter).await.ok()?;
+    let hold = eventually("the offer", async || place().await?.hold).await;
+    crate::fault::journal::lose_redis(&mut till).await;
+    let epoch = async || waitlist::offered(&pool, event, 1).await.ok()?.first()?.epoch;
+    eventually("the offer to be seen in the new life", async || (epoch().await? == 2).then_some(())).await;
+    assert_eq!(place().await.and_then(|place| place.hold), Some(hold));
+    let release = till.call(crate::checkout::till::Buyer(waiter), "release", json!({"hold": hold})).await;
+    assert_eq!(release["ok"], true, "{release}");
+    eventually("the place to be over", async || {
+        waitlist::find(&pool, event, waiter).await.ok()?.is_none().then_some(())
+    })
+    .await;
+}

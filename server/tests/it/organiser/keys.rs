@@ -25,6 +25,7 @@ fn routes(event: &str) -> Vec<(Scope, &'static str, String, Value)> {
         (_, Some("check-in")) => json!({"ticket": "x", "door": "a", "scan": "1"}),
         (_, Some("block" | "unblock")) => json!({"seats": [1]}),
         (_, Some("sections")) => section.clone(),
+        (_, Some("areas")) => json!({"area": 0, "capacity": 60}),
         (_, Some("refunds")) => json!({"all": true, "reason": "x"}),
         _ => panic!("{method} {path} is new: say here what it takes"),
     };

@@ -148,7 +148,7 @@ async fn appended_seats_are_told_before_any_frame_names_them() {
     let mut buyer = Client::hello(&second.url, Some(&guest.token)).await;
     let held = buyer.call("hold", json!({"key": "1", "event": event, "seats": [1]})).await;
     let path = format!("/v1/admin/events/{event}/sections");
-    let section = json!({"name": "Extra", "outline": [[0, 200], [20, 200], [20, 220]], "price_tier": "B",
+    let section = json!({"name": "Extra", "outline": [[0, 200], [20, 200], [20, 220]], "price_tier": "B", "focal": [0, 209],
         "rows": [{"label": "1", "seats": ["1", "2"], "x": [0, 5], "y": [210, 210]}, {"label": "2", "seats": ["1"], "x": [0], "y": [218]}]});
     let answer = admin.done("POST", &path, section.clone()).await;
     assert_eq!((&answer["first_seat"], &answer["seat_count"]), (&json!(160), &json!(163)), "{answer}");
@@ -171,12 +171,19 @@ async fn appended_seats_are_told_before_any_frame_names_them() {
         viewer.map.states.resize(163, 0);
         viewer.until("the held new seats", |map| map.states[160..] == [1, 0, 1]).await;
         assert_eq!((viewer.map.states[1], viewer.map.states[3]), (1, 3), "what was there stays");
+        assert!(!viewer.client.has_push("layout.change"), "told once");
     }
     let (_, page) = guest.get(&format!("/v1/events/{event}")).await;
     assert_eq!((&page["layout"], &page["seat_count"]), (&answer["layout"], &json!(163)), "{page}");
     assert_eq!(page["sections"][1]["name"], "Extra", "{page}");
     let (status, layout) = guest.get(&format!("/v1/layouts/{}", answer["layout"].as_str().expect("hash"))).await;
     assert_eq!((status, &layout["seat_count"]), (200, &json!(163)));
+    assert_eq!(layout["sections"][1]["focal"], json!([0, 209]), "{layout}");
+    // Nothing is as near to what it looks at: the best seat there is.
+    let (mut anybody, _) = Client::guest(&first.url).await;
+    let best = anybody.call("hold_best", json!({"key": "b", "event": event, "quantity": 1})).await;
+    assert_eq!(best["added"], json!([161]), "{best}");
+    anybody.call("release", json!({"key": "r", "hold": best["hold"]["id"]})).await;
 
     // The longer plan is whole in a new life as well, and the old seat is still somebody's to pay for.
     let body = json!({"key": "c", "hold": held["hold"]["id"], "buyer": {"name": "A", "email": "a@example.org"},

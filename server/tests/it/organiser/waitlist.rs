@@ -312,3 +312,41 @@ async fn places_end_with_their_event() {
         .await;
     }
 }
+
+#[tokio::test]
+async fn a_refused_wish_is_remembered_with_what_the_buyer_has_and_a_key_is_one_for_all_events() {
+    let sold_out = SoldOut::new(&[]).await;
+    let (mut client, guest) = sold_out.waiter(json!({"quantity": 1})).await;
+    // Two bought, so that nine more are too many.
+    let pool = sold_out.stage.store.pool();
+    let identity: seatwire_proto::id::IdentityId = guest.identity.parse().expect("an id");
+    sqlx::query("insert into identity_use (event_id, identity_id, used, limit_n) select id, $1, 2, 10 from events")
+        .bind(identity.uuid())
+        .execute(pool)
+        .await
+        .expect("written");
+    let join = |key: &str, quantity: u32| json!({"key": key, "event": sold_out.event, "quantity": quantity});
+    let refused = client.call("waitlist_join", join("k", 9)).await;
+    assert_eq!((code(&refused), &refused["error"]["data"]), ("limit_exceeded", &json!({"limit": 10, "used": 2})));
+    assert_eq!(code(&client.call("waitlist_join", join("fits", 8)).await), "ok");
+    // First the key: what was refused stays refused under it, on both roads and nodes.
+    sqlx::query("delete from identity_use where identity_id = $1")
+        .bind(identity.uuid())
+        .execute(pool)
+        .await
+        .expect("ok");
+    let again = client.call("waitlist_join", join("k", 9)).await;
+    assert_eq!((&again["replayed"], &again["error"]), (&json!(true), &refused["error"]), "{again}");
+    let (status, again) = sold_out.join(&guest, "k", json!({"quantity": 9})).await;
+    assert_eq!((status, &again["error"]["data"]["used"]), (409, &json!(2)), "{again}");
+    for (key, quantity) in [("k", 1), ("fits", 9), ("fits", 200)] {
+        let reused = client.call("waitlist_join", join(key, quantity)).await;
+        assert_eq!(code(&reused), "key_reused", "{reused}");
+    }
+    let leave = json!({"key": "fits", "event": sold_out.event});
+    assert_eq!(code(&client.call("waitlist_leave", leave).await), "key_reused", "nor for another command");
+    let other = crate::support::stage::enter_event(&sold_out.stage.store, &Draft::default()).await.to_string();
+    let elsewhere = json!({"key": "fits", "event": other, "quantity": 8});
+    assert_eq!(code(&client.call("waitlist_join", elsewhere).await), "key_reused", "nor in another event");
+    assert_eq!(code(&client.call("waitlist_join", join("k2", 9)).await), "ok", "a new key is decided anew");
+}

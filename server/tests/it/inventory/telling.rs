@@ -1,0 +1,72 @@
+//! What nodes say of holds that they cannot see any more: nothing that is not true.
+
+use crate::support::client::{Client, Guest};
+use crate::support::eventually;
+use crate::support::stage::{Draft, Stage};
+use serde_json::{Value, json};
+
+async fn hold(client: &mut Client, event: &str, seats: &[u32]) -> Value {
+    let reply = client.call("hold", json!({"event": event, "seats": seats, "key": format!("k{seats:?}")})).await;
+    assert_eq!(reply["ok"], true, "{reply}");
+    reply["hold"].clone()
+}
+
+async fn holds_written(stage: &Stage) -> i64 {
+    let count = "select count(*) from journal_records where has_hold";
+    sqlx::query_scalar(count).fetch_one(stage.store.pool()).await.expect("counts")
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_hold_sold_at_another_node_is_not_revoked_when_redis_is_lost() {
+    let (mut stage, event) = Stage::with_event(&Draft::default()).await;
+    let (first, second) = (stage.node().await, stage.node().await);
+    let (mut buyer, guest) = Client::guest(&first.url).await;
+    let (mut loser, _) = Client::guest(&first.url).await;
+    // The first node answers the hold, the second sells it.
+    let held = hold(&mut buyer, &event, &[1]).await;
+    let mut device = Client::hello(&second.url, Some(&guest.token)).await;
+    let body = json!({"key": "c", "hold": held["id"], "buyer": {"name": "A", "email": "a@example.org"},
+        "payment": {"method": "pm_card_visa"}, "expect_total_minor": held["total_minor"]});
+    let paid = device.call("checkout", body).await;
+    assert_eq!(paid["order"]["state"], "paid", "{paid}");
+    eventually("the shelf to know", || async { (holds_written(&stage).await == 0).then_some(()) }).await;
+    let lost = hold(&mut loser, &event, &[5]).await;
+    eventually("the journal", || async { (holds_written(&stage).await == 1).then_some(()) }).await;
+    stage.redis.kill();
+    sqlx::query("delete from journal_records where has_hold").execute(stage.store.pool()).await.expect("writes");
+    stage.redis.restart().await;
+    // Both are looked at together, twice.
+    for _ in 0..2 {
+        let push = loser.push("hold.revoked").await;
+        assert_eq!(push["hold"]["id"], lost["id"]);
+    }
+    for client in [&mut buyer, &mut device] {
+        client.call("ping", json!({"t0": 1})).await;
+        assert!(!client.has_push("hold.revoked"), "it was sold");
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_hold_of_an_event_the_node_never_saw_is_told_once_the_journal_answers() {
+    let (stage, event) = Stage::with_event(&Draft::default()).await;
+    let first = stage.node().await;
+    let (mut client, guest) = Client::guest(&first.url).await;
+    let held = hold(&mut client, &event, &[1]).await;
+    eventually("the journal", || async { (holds_written(&stage).await == 1).then_some(()) }).await;
+    let second = stage.node().await;
+    let change = async |sql: &'static str| {
+        sqlx::raw_sql(sql).execute(stage.store.pool()).await.expect("renames");
+    };
+    change("alter table journal_records rename to journal_gone").await;
+    let mut device = Client::open(&second.url).await;
+    let reply = device.call("hello", json!({"token": guest.token})).await;
+    assert_eq!((&reply["ok"], &reply["holds"]), (&json!(true), &json!([])), "the map flows on: {reply}");
+    change("alter table journal_gone rename to journal_records").await;
+    let push = device.push_where("hold.update", |push| push["id"] == held["id"]).await;
+    assert_eq!(push["hold"]["lines"], held["lines"]);
+    // Whoever has none hears nothing.
+    let stranger = Guest::new(&second.url).await;
+    let mut other = Client::open(&second.url).await;
+    let reply = other.call("hello", json!({"token": stranger.token})).await;
+    assert_eq!(reply["holds"], json!([]));
+}
