@@ -36,7 +36,7 @@ impl Counts {
         let mut out = [0; 4];
         for (at, word) in out.iter_mut().enumerate().skip(by / 64) {
             *word = self.0[at - by / 64] << (by % 64);
-            if by % 64 > 0 && at > by / 64 {
+            if !by.is_multiple_of(64) && at > by / 64 {
                 *word |= self.0[at - by / 64 - 1] >> (64 - by % 64);
             }
         }
