@@ -170,6 +170,12 @@ async fn an_offer_that_survives_the_loss_of_redis_has_one_turn() {
     till.app.organiser.unblock(Operator::server(), event, vec![SeatIndex(1)]).await.expect("unblocked");
     let place = async || waitlist::find(&pool, event, waiter).await.ok()?;
     let hold = eventually("the offer", async || place().await?.hold).await;
+    eventually("the journal", async || {
+        let count = "select count(*) from journal_records where has_hold";
+        let written: i64 = sqlx::query_scalar(count).fetch_one(&pool).await.ok()?;
+        (written == 1).then_some(())
+    })
+    .await;
     crate::fault::journal::lose_redis(&mut till).await;
     let epoch = async || waitlist::offered(&pool, event, 1).await.ok()?.first()?.epoch;
     eventually("the offer to be seen in the new life", async || (epoch().await? == 2).then_some(())).await;
