@@ -205,7 +205,8 @@ impl Search<'_> {
     }
 
     /// The last looks for a wish of which the script does not know what will do (which seats are for wheelchair users, which
-    /// are unlocked, which may stay behind): it ends what is due, and then decides on a choice from exactly the map that there is.
+    /// are unlocked, which may stay behind): it ends what is due, and then decides on a choice from exactly the map that
+    /// there is.
     async fn scan_by_map(&mut self) -> Result<Answer<HoldOutcome>, InventoryError> {
         let wanted = self.wish.quantity as u16;
         for round in 0..MAX_SCANS {
