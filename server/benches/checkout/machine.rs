@@ -139,7 +139,7 @@ impl Cpu {
         for (pid, name, seconds) in processes {
             let kind = match name.as_str() {
                 _ if pid == me => "this bench",
-                _ if !is_ours(pid) => "others",
+                _ if !is_ours(pid) => continue,
                 "postgres" => "Postgres",
                 "redis-server" => "Redis",
                 _ if is_paysim(pid) => "paysim",
@@ -155,15 +155,19 @@ impl Cpu {
         Self { at: Instant::now(), used, idle: (ticks[3] + ticks[4]) / TICKS_PER_S, all }
     }
 
-    /// The shares of the machine since then, in one line; and what there was most of.
-    pub(crate) fn since(&self, before: &Self) -> String {
+    /// The shares of the machine since then and what each of `n` calls cost, which says something also beside other work;
+    /// and what there was most of.
+    pub(crate) fn since(&self, before: &Self, n: usize) -> String {
         let all = self.all - before.all;
-        let mut shares = Vec::new();
+        let (mut shares, mut costs) = (Vec::new(), Vec::new());
         for (kind, seconds) in &self.used {
             let seconds = seconds - before.used.get(kind).copied().unwrap_or(0.0);
             shares.push((*kind, 100.0 * seconds / all));
+            costs.push(format!("{kind} {:.2}", 1_000.0 * seconds / n as f64));
         }
         let idle = 100.0 * (self.idle - before.idle) / all;
+        // What nobody here used: processes come and go, so they cannot be added up.
+        shares.push(("others", 100.0 - idle - shares.iter().map(|(_, share)| share).sum::<f64>()));
         shares.sort_by(|a, b| b.1.total_cmp(&a.1));
         let most = match shares.first() {
             Some((kind, share)) if idle < 5.0 => format!("the machine is full, most of it {kind} ({share:.0} %)"),
@@ -171,7 +175,8 @@ impl Cpu {
         };
         let cores = all / (self.at - before.at).as_secs_f64();
         let list: Vec<String> = shares.iter().map(|(kind, share)| format!("{kind} {share:.1} %")).collect();
-        format!("CPU of {cores:.0} cores: {}, idle {idle:.1} %; {most}", list.join(", "))
+        let (list, costs) = (list.join(", "), costs.join(", "));
+        format!("CPU of {cores:.0} cores: {list}, idle {idle:.1} %; {most}; ms of CPU a call: {costs}")
     }
 }
 

@@ -127,7 +127,7 @@ async fn sell(shop: &Caller, event: &str, next: &Arc<AtomicU32>, per_s: f64, sec
         }
     })
     .await;
-    let shares = Cpu::now().since(&before);
+    let shares = Cpu::now().since(&before, times.good_ms.len() + times.failed.len());
     (times, shares)
 }
 
@@ -217,7 +217,7 @@ async fn webhooks(wanted: &Wanted, shop: &Caller, database_url: &str) {
         }
     })
     .await;
-    let shares = Cpu::now().since(&before);
+    let shares = Cpu::now().since(&before, n);
     let (left, began) = (waiting().await, Instant::now());
     while waiting().await > 0 && began.elapsed() < Duration::from_secs(60) {
         tokio::time::sleep(Duration::from_millis(50)).await;
@@ -278,7 +278,7 @@ async fn confirms(home: &Path) {
         .collect();
     let before = Cpu::now();
     let (per_s, _) = at_once(confirms, "payment_method=pm_card_visa").await;
-    let shares = Cpu::now().since(&before);
+    let shares = Cpu::now().since(&before, CONFIRMS as usize);
     println!(
         "{:<34} {per_s:>7.1} /s (bar: {CONFIRMS_PER_S}), each written to the ledger before its answer",
         "confirmations of paysim"
