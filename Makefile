@@ -25,6 +25,7 @@ lint: need-run web/node_modules/.package-lock.json ## format and lints, nothing 
 	cargo fmt --all --check
 	cargo clippy --workspace --all-targets -- -D warnings
 	npm --prefix web run --silent lint
+	for bug in server/tests/planted/*.patch; do git apply --check $$bug || exit 1; done
 
 planted: need-test ## plants known bugs one by one; each must be caught by its test
 	@scripts/planted.sh

@@ -142,7 +142,7 @@ async fn enter(store: &Store, hall: Hall) -> EventId {
         sections: vec![section],
         areas: Vec::new(),
     };
-    let mut transaction = pool.begin().await.expect("begins");
+    let mut transaction = seatwire::store::begin(pool).await.expect("begins");
     insert_event(&mut transaction, &event, 1).await.expect("an event");
     transaction.commit().await.expect("commits");
     id

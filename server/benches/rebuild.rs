@@ -64,7 +64,7 @@ async fn sell(app: &App, event: EventId) {
          select $1, 2 * n + i, 'sold', order_id, identity_id, 1 from buyers, generate_series(0, 1) i",
         SOLD / 2
     );
-    let mut writing = app.store.pool().begin().await.expect("begins");
+    let mut writing = seatwire::store::begin(app.store.pool()).await.expect("begins");
     sqlx::raw_sql("set local statement_timeout = 0").execute(&mut *writing).await.expect("sets");
     sqlx::query(sqlx::AssertSqlSafe(sold)).bind(event.uuid()).execute(&mut *writing).await.expect("writes");
     writing.commit().await.expect("commits");

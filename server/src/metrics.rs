@@ -89,6 +89,8 @@ pub struct Metrics {
     pub outbox_waiting: Gauge,
     /// Calls that a store did not answer.
     pub store_failures: Family<StoreLabels, Counter>,
+    /// Pushes that found too many waiting for Redis: only sockets of this node were told.
+    pub pushes_dropped: Counter,
 }
 
 /// Labels of a command's time.
@@ -147,6 +149,7 @@ impl Metrics {
             books_violations: Gauge::default(),
             outbox_waiting: Gauge::default(),
             store_failures: Family::default(),
+            pushes_dropped: Counter::default(),
         };
         let r = &mut metrics.registry;
         r.register("commands", "Commands by op and outcome", metrics.commands.clone());
@@ -200,6 +203,7 @@ impl Metrics {
             metrics.books_violations.clone(),
         );
         r.register("outbox_waiting", "Outbox rows waiting", metrics.outbox_waiting.clone());
+        r.register("pushes_dropped", "Pushes that other nodes were not told", metrics.pushes_dropped.clone());
         r.register("store_failures", "Calls that a store did not answer", metrics.store_failures.clone());
         metrics
     }

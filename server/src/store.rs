@@ -237,7 +237,9 @@ fn pool_options(config: &StoreConfig) -> PgPoolOptions {
 /// When Postgres cannot answer.
 pub async fn begin(pool: &PgPool) -> Result<sqlx::Transaction<'static, sqlx::Postgres>, StoreError> {
     let pool = pool.clone();
-    match tokio::spawn(async move { pool.begin().await }).await {
+    #[expect(clippy::disallowed_methods, reason = "on a task of its own, which nobody drops")]
+    let begun = tokio::spawn(async move { pool.begin().await }).await;
+    match begun {
         Ok(begun) => Ok(begun?),
         Err(_) => Err(StoreError::Unavailable(sqlx::Error::WorkerCrashed)),
     }

@@ -109,6 +109,19 @@ describe("an order", () => {
     expect(shop.basket("evt_1").value.hold).toBeNull();
   });
 
+  it("of before says nothing of a new basket, whatever its seats are", () => {
+    const { shop } = open();
+    shop.pushed({ push: "hold.update", id: "hld_1", hold: holdOf() } as Push);
+    for (const state of ["paid", "cancelled", "refunded"]) {
+      shop.putOrder(order(state));
+      expect(shop.basket("evt_1").value.hold, state).toEqual(holdOf());
+    }
+    // A basket that is being paid, and an older order listed behind it.
+    shop.putOrder({ ...order("payment_pending"), id: "ord_2" });
+    shop.putOrder(order("paid"));
+    expect(shop.basket("evt_1").value.hold).toEqual(holdOf({ locked: true }));
+  });
+
   it("of other seats leaves the hold alone", () => {
     const { shop } = open();
     shop.pushed({ push: "hold.update", id: "hld_1", hold: holdOf() } as Push);

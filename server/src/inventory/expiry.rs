@@ -68,7 +68,6 @@ async fn sweep(inner: &Arc<Inner>, event: &Arc<EventFacts>) -> Result<Swept, Inv
     for _ in 0..MAX_CALLS_PER_SWEEP {
         let head = Head { flags, ..head.clone() };
         let (_, reply) = call(inner, Verb::Expire, &head, &MAX_ENDED_PER_CALL.to_le_bytes()).await?;
-        *life.swept_well.lock() = Some(Instant::now());
         swept.open_holds = reply.int(1) as u32;
         swept.expired.extend(some(reply.bytes(2))?);
         swept.expiring.extend(some(reply.bytes(3))?);
@@ -81,6 +80,8 @@ async fn sweep(inner: &Arc<Inner>, event: &Arc<EventFacts>) -> Result<Swept, Inv
             tracing::warn!(event = %event.id, jump_ms, moved, "a jump of Redis' clock; expiry stood still");
             continue;
         }
+        // Only now: a jump that nobody has judged yet must be measured against the sweep before it, also by the next sweep.
+        *life.swept_well.lock() = Some(Instant::now());
         flags = 0;
         if reply.int(0) == 1 {
             break;

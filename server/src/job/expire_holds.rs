@@ -4,16 +4,21 @@
 use crate::app::App;
 use crate::catalogue::EventFacts;
 use crate::inventory::{HoldRecord, InventoryError};
+use futures_util::{StreamExt, stream};
 use seatwire_proto::server::Push;
 use std::sync::Arc;
 
+/// Events swept at once: so many may hang at a master that is away before others wait for it.
+const MAX_SWEEPS_AT_ONCE: usize = 16;
+
 pub(super) async fn run(app: &App) -> anyhow::Result<()> {
+    // One event that cannot be opened must not keep the others' holds alive.
+    let mut sweeps = stream::iter(app.inventory.events_to_sweep())
+        .map(|event| async move { sweep(app, &event).await })
+        .buffer_unordered(MAX_SWEEPS_AT_ONCE);
     let mut failed = None;
-    for event in app.inventory.events_to_sweep() {
-        // One event that cannot be opened must not keep the others' holds alive.
-        if let Err(error) = sweep(app, &event).await {
-            failed = Some(error);
-        }
+    while let Some(swept) = sweeps.next().await {
+        failed = swept.err().or(failed);
     }
     failed.map_or(Ok(()), |error| Err(error.into()))
 }

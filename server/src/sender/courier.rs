@@ -6,6 +6,7 @@
 //! endian.
 
 use super::Publisher;
+use crate::metrics::Metrics;
 use crate::subscriber::{Subscriber, SubscriberError};
 use bytes::{BufMut, Bytes, BytesMut};
 use seatwire_proto::id::IdentityId;
@@ -15,8 +16,11 @@ use tokio::sync::mpsc;
 
 /// Pushes that wait on a channel; when Redis stalls further ones reach this node's sockets only.
 const MAX_WAITING: usize = 10_000;
-/// Most pushes in a batch: about 64 kB, far below what would hold up Redis' other clients.
+/// Most pushes in a batch.
 const MAX_BATCH: usize = 256;
+/// A batch that has grown to so many bytes goes as it is, far below what would hold up Redis' other clients or have them
+/// cut off; what is left goes behind it.
+const MAX_BATCH_BYTES: usize = 64 << 10;
 /// Channels in a cluster: so that the death of one master silences an eighth of the identities, not all.
 const CLUSTER_CHANNELS: u64 = 8;
 
@@ -27,6 +31,7 @@ pub(super) struct Courier {
     /// Tells our own batches from others'.
     node: u64,
     channels: Vec<mpsc::Sender<(IdentityId, Bytes)>>,
+    metrics: Arc<Metrics>,
     /// Kept, since it listens as long as it lives.
     _subscriber: Subscriber,
 }
@@ -39,18 +44,26 @@ impl Courier {
         let mut channels = Vec::new();
         for number in 0..count {
             let name = channel_name(number);
-            subscriber.subscribe(&name).await?;
+            if let Err(error) = subscriber.subscribe(&name).await {
+                if count == 1 {
+                    return Err(error);
+                }
+                // Its master is away; the subscriber follows the channel by itself.
+                tracing::warn!(%error, name, "pushes to some identities cannot be heard yet");
+            }
             let (send, waiting) = mpsc::channel(MAX_WAITING);
             tokio::spawn(publish(Arc::clone(publisher), name, node, waiting));
             channels.push(send);
         }
-        Ok(Self { node, channels, _subscriber: subscriber })
+        let metrics = Arc::clone(&publisher.metrics);
+        Ok(Self { node, channels, metrics, _subscriber: subscriber })
     }
 
     /// Has a framed push told to the identity's sockets of other nodes.
     pub(super) fn carry(&self, identity: IdentityId, frame: &Bytes) {
         let channel = &self.channels[channel_of(identity, self.channels.len() as u64) as usize];
         if channel.try_send((identity, frame.clone())).is_err() {
+            self.metrics.pushes_dropped.inc();
             tracing::debug!(%identity, "too many pushes wait for Redis; one is told on this node only");
         }
     }
@@ -92,9 +105,24 @@ async fn publish(
 ) {
     let mut pushes = Vec::with_capacity(MAX_BATCH);
     while waiting.recv_many(&mut pushes, MAX_BATCH).await > 0 {
-        publisher.publish(&channel, pack(node, &pushes)).await;
+        for batch in cut(&pushes) {
+            publisher.publish(&channel, pack(node, batch)).await;
+        }
         pushes.clear();
     }
+}
+
+/// In order, as many to a batch as its bytes allow, but at least one.
+fn cut(pushes: &[(IdentityId, Bytes)]) -> impl Iterator<Item = &[(IdentityId, Bytes)]> {
+    let mut bytes = 0;
+    pushes.chunk_by(move |(_, before), (_, next)| {
+        bytes += before.len();
+        let fits = bytes + next.len() <= MAX_BATCH_BYTES;
+        if !fits {
+            bytes = 0;
+        }
+        fits
+    })
 }
 
 fn pack(node: u64, pushes: &[(IdentityId, Bytes)]) -> Bytes {
@@ -142,6 +170,16 @@ mod tests {
         let batch = pack(7, &pushes);
         assert_eq!(read(8, &batch), (pushes, 0));
         assert_eq!(read(7, &batch), (Vec::new(), 0));
+    }
+
+    #[test]
+    fn large_pushes_go_in_several_batches_in_order() {
+        let pushes: Vec<_> =
+            [30, 30, 10, 100, 1, 2].map(|kb| (IdentityId::generate(), Bytes::from(vec![b'a'; kb << 10]))).into();
+        let lens: Vec<usize> = cut(&pushes).map(<[_]>::len).collect();
+        assert_eq!(lens, [2, 1, 1, 2]);
+        assert_eq!(cut(&pushes).flatten().count(), pushes.len());
+        assert_eq!(cut(&[]).count(), 0);
     }
 
     #[test]

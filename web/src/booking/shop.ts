@@ -6,6 +6,7 @@ import type {
   EventId,
   HelloReply,
   Hold,
+  HoldId,
   HoldLine,
   HoldReply,
   Order,
@@ -54,6 +55,8 @@ const SETTLED: OrderState[] = ["paid", "cancelled", "refund_due", "refunded"];
 
 export class Shop {
   readonly orders = signal<ReadonlyMap<OrderId, Order>>(new Map());
+  /** the hold each order was made of, as far as this page has seen it: an old order says nothing of a new basket */
+  readonly #made = new Map<OrderId, HoldId>();
   readonly #client: SeatwireClient;
   readonly #notify: (notice: Notice) => void;
   /** asks the server for one hold, by its id */
@@ -187,8 +190,10 @@ export class Shop {
       key: newKey(),
     });
     this.#move(event, { type: "busy", by: -1 });
-    if (answer.ok) this.putOrder(answer.order);
-    else if (holdIsOver(answer.error)) this.#move(event, { type: "over", id: hold.id });
+    if (answer.ok) {
+      this.#made.set(answer.order.id, hold.id);
+      this.putOrder(answer.order);
+    } else if (holdIsOver(answer.error)) this.#move(event, { type: "over", id: hold.id });
     return answer;
   }
 
@@ -210,9 +215,13 @@ export class Shop {
     // The push about the hold may come later or not at all. An open order keeps its hold locked, and whoever comes back to
     // the map must not be asked to pay for the same seats again; a settled one has used it up.
     const hold = this.basket(order.event).value.hold;
-    if (!hold || !(hold.locked || isOf(hold, order))) return;
-    if (OPEN.includes(order.state)) this.#move(order.event, { type: "hold", hold: { ...hold, locked: true } });
-    else if (SETTLED.includes(order.state)) this.#move(order.event, { type: "over", id: hold.id });
+    if (!hold) return;
+    if (OPEN.includes(order.state) && (this.#made.get(order.id) ?? hold.id) === hold.id && isOf(hold, order)) {
+      this.#made.set(order.id, hold.id);
+      this.#move(order.event, { type: "hold", hold: { ...hold, locked: true } });
+    } else if (SETTLED.includes(order.state) && this.#made.get(order.id) === hold.id) {
+      this.#move(order.event, { type: "over", id: hold.id });
+    }
   }
 
   greeted(hello: HelloReply): void {

@@ -248,14 +248,21 @@ impl Provider {
     ) -> Result<T, ProviderError> {
         let began = Instant::now();
         let mut backoff = FIRST_BACKOFF;
+        // A request of ours by this key was at work: from then on only an answer by the key says what became of it.
+        let mut was_in_flight = false;
         loop {
-            match self.call::<T>(Method::POST, path, key, form).await {
+            let answer = self.call::<T>(Method::POST, path, key, form).await;
+            was_in_flight |= matches!(answer, Err(ProviderError::InFlight(_)));
+            match answer {
                 Err(ProviderError::NotBegun(why) | ProviderError::Busy(why) | ProviderError::InFlight(why))
                     if began.elapsed() + backoff < self.timeout =>
                 {
                     tracing::debug!(%why, path, "the provider did not begin; asking again by the same key");
                     tokio::time::sleep(backoff.mul_f64(rand::random_range(0.5..1.0))).await;
                     backoff = (backoff * 2).min(MAX_BACKOFF);
+                }
+                Err(ProviderError::NotBegun(why) | ProviderError::Busy(why)) if was_in_flight => {
+                    return Err(ProviderError::Unknown(why));
                 }
                 done => return done,
             }

@@ -140,7 +140,7 @@ async fn the_judge_sees_each_kind_of_wrong_book() {
     let ledger = till.ledger().await;
     assert_eq!(violations(pool, &ledger, true).await, Vec::<String>::new());
     let seen = async |sql: &'static str, words: &str| {
-        let mut transaction = pool.begin().await.expect("begins");
+        let mut transaction = seatwire::store::begin(pool).await.expect("begins");
         sqlx::query(sql).execute(&mut *transaction).await.expect(sql);
         transaction.commit().await.expect("commits");
         let found = violations(pool, &ledger, true).await;

@@ -372,7 +372,7 @@ async fn a_cancelled_event_is_refunded_past_orders_that_have_nothing_or_fail() {
     till.until(buyer, &order["id"], "refunded").await;
     let left = seatwire::store::open_payment::list_of_cancelled_events(pool, None, 10).await.expect("reads");
     assert_eq!(left.iter().map(|id| json!(id)).collect::<Vec<_>>(), [broken["id"].clone()]);
-    let mut turn = pool.begin().await.expect("begins");
+    let mut turn = seatwire::store::begin(pool).await.expect("begins");
     // While another node has its turn, this one begins nothing.
     while !seatwire::store::open_payment::take_turn_to_refund(&mut turn).await.expect("asks") {}
     assert_eq!(till.app.checkout.refund_cancelled().await.expect("works"), 0);

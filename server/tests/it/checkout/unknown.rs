@@ -207,7 +207,7 @@ async fn what_keeps_seats_is_looked_at_before_refunds_and_the_nearest_deadline_f
         orders.push(till.bought(buyer, &hold, "pm_card_visa").await["id"].clone());
     }
     // Never committed: no reconciler sees these.
-    let mut transaction = till.app.store.pool().begin().await.expect("begins");
+    let mut transaction = seatwire::store::begin(till.app.store.pool()).await.expect("begins");
     for (id, state, since_ms) in [
         (&orders[0], "refund_pending", 1),
         (&orders[1], "released_unresolved", 2),

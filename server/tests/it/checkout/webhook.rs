@@ -247,7 +247,7 @@ async fn an_event_that_always_fails_stops_no_other_and_is_listed_until_it_is_app
     let events = till.events().await;
     let succeeded: Vec<_> = events.iter().filter(|event| event["type"] == "payment_intent.succeeded").collect();
     // Both in one batch, the broken one first.
-    let mut transaction = pool.begin().await.expect("begins");
+    let mut transaction = seatwire::store::begin(pool).await.expect("begins");
     for (n, event) in succeeded.iter().enumerate() {
         let event = kept(event, till.clock.now_ms() - 10 + n as u64);
         webhook_inbox::insert(&mut *transaction, "paysim", &[event]).await.expect("kept");
@@ -322,7 +322,7 @@ async fn what_a_node_took_from_the_inbox_and_died_with_is_applied_by_the_next() 
     let pool = till.app.store.pool();
     let now_ms = till.clock.now_ms();
     // Kept and taken in one moment, by somebody who never comes back.
-    let mut transaction = pool.begin().await.expect("begins");
+    let mut transaction = seatwire::store::begin(pool).await.expect("begins");
     webhook_inbox::insert(&mut *transaction, "paysim", &[kept(succeeded, now_ms)]).await.expect("kept");
     let taken = webhook_inbox::take(&mut *transaction, "paysim", now_ms, now_ms + 30_000, 10).await.expect("taken");
     assert_eq!(taken.len(), 1);

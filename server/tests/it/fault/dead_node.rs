@@ -16,7 +16,7 @@ async fn killed_in_the_middle_of_a_rebuild_the_next_node_finishes_it() {
     let fault = async {
         let mut stage = race.stage.lock().await;
         // The rebuild reads the truth after it has begun the next life; there it waits for what nobody else reads now.
-        let mut held_up = stage.store.pool().begin().await.expect("begins");
+        let mut held_up = seatwire::store::begin(stage.store.pool()).await.expect("begins");
         race.nodes.lock()[1].signal("STOP");
         stage.redis.kill();
         sqlx::raw_sql("lock table waitlist_places in access exclusive mode")

@@ -23,7 +23,7 @@ async fn a_checkout_of_an_old_life_does_not_commit_after_a_rebuild_read_the_trut
     journalled(&till).await;
     let event = till.event.parse().expect("an id");
     // A rebuild has the fence while the checkout has the hold's lock and comes to it.
-    let mut rebuild = till.stage.store.pool().begin().await.expect("begins");
+    let mut rebuild = seatwire::store::begin(till.stage.store.pool()).await.expect("begins");
     epoch::lock_exclusive(&mut rebuild, event).await.expect("locks");
     let mut fields = checkout_of(&hold, "pm_card_visa");
     fields["key"] = key().into();

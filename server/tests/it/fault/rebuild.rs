@@ -54,7 +54,7 @@ async fn a_stadium_keeps_ninety_nine_of_a_hundred_baskets() {
         SOLD / 2
     );
     // Years of sales in one statement take longer than any of a node may.
-    let mut writing = till.stage.store.pool().begin().await.expect("begins");
+    let mut writing = seatwire::store::begin(till.stage.store.pool()).await.expect("begins");
     sqlx::raw_sql("set local statement_timeout = 0").execute(&mut *writing).await.expect("sets");
     sqlx::query(sqlx::AssertSqlSafe(sold)).bind(event.uuid()).execute(&mut *writing).await.expect("writes");
     writing.commit().await.expect("commits");

@@ -69,7 +69,7 @@ async fn what_came_while_a_round_was_held_up_is_written_on_the_way_out() {
     hold(&mut one, &event, 1).await;
     eventually("the first hold", || async { (holds_written(&stage).await == 1).then_some(()) }).await;
     // A round that has read the second hold waits, and the third comes meanwhile.
-    let mut held_up = stage.store.pool().begin().await.expect("begins");
+    let mut held_up = seatwire::store::begin(stage.store.pool()).await.expect("begins");
     sqlx::raw_sql("lock table journal_records in exclusive mode").execute(&mut *held_up).await.expect("locks");
     let (mut two, _) = Client::guest(&node.url).await;
     hold(&mut two, &event, 2).await;

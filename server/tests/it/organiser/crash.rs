@@ -95,7 +95,7 @@ async fn an_offer_that_was_never_written_down_is_found_and_is_still_one() {
     let pool = till.stage.store.pool();
     let waiter = IdentityId::generate();
     // Nobody makes offers meanwhile: the list is locked as another node would.
-    let mut other_node = pool.begin().await.expect("begins");
+    let mut other_node = seatwire::store::begin(pool).await.expect("begins");
     waitlist::lock(&mut other_node, event).await.expect("locked");
     waitlist::join(pool, event, waiter, 1, &[], None, 1).await.expect("joined");
     till.app.inventory.keep_for_waitlist(&facts, true).await.expect("Redis answers");

@@ -29,7 +29,7 @@ async fn allocate(stage: &Stage, event: &str, code: &str, seats: std::ops::Range
         until_ms,
         is_closed: false,
     };
-    let mut transaction = stage.store.pool().begin().await.expect("begins");
+    let mut transaction = seatwire::store::begin(stage.store.pool()).await.expect("begins");
     assert!(allocation::lock_event(&mut transaction, event).await.expect("Postgres answers"));
     let entered = allocation::insert(&mut transaction, event, &row, 1).await.expect("Postgres answers");
     assert_eq!(entered, Entered::Done);

@@ -201,7 +201,7 @@ pub(crate) async fn enter_event(store: &Store, draft: &Draft) -> EventId {
             .map(|(n, &capacity)| AreaRow { name: format!("Floor {}", n + 1), price_tier: 0, capacity })
             .collect(),
     };
-    let mut transaction = pool.begin().await.expect("begins");
+    let mut transaction = seatwire::store::begin(pool).await.expect("begins");
     insert_event(&mut transaction, &event, now_ms).await.expect("an event");
     transaction.commit().await.expect("commits");
     id
