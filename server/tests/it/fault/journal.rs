@@ -7,6 +7,7 @@ use fred::interfaces::{ClientLike, StreamsInterface};
 use fred::types::Builder;
 use fred::types::config::Config;
 use seatwire::catalogue::EventFacts;
+use seatwire::checkout::order::OrderState;
 use seatwire_proto::id::IdentityId;
 use serde_json::{Value, json};
 use std::collections::HashMap;
@@ -157,6 +158,30 @@ async fn a_locked_hold_stays_locked_for_its_order_and_is_sold_after_the_loss() {
     assert_eq!(refused["error"]["data"], json!({"limit": 10, "used": 2}));
     till.buyer_with(&[9]).await;
     till.check_books().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_lock_whose_order_was_given_up_while_redis_was_away_is_over() {
+    let mut till = Till::open().await;
+    let (buyer, hold) = till.buyer_with(&[7, 8]).await;
+    let order = till.bought(buyer, &hold, "pm_card_chargeDeclined").await;
+    journalled(&till).await;
+    let facts = facts(&till).await;
+    till.stage.redis.kill();
+    eventually("the order to be cancelled", || async {
+        till.call(buyer, "cancel", json!({"order": order["id"]})).await;
+        (till.inner_state(&order["id"]).await == OrderState::Cancelled).then_some(())
+    })
+    .await;
+    till.stage.redis.restart().await;
+    eventually("the next life", || async {
+        till.app.inventory.read_map(&facts).await.ok().filter(|map| map.epoch > 1)
+    })
+    .await;
+    till.until_seat(7, 0).await;
+    assert_eq!(basket(&till, buyer).await, None, "it was given up with its order");
+    till.buyer_with(&[7, 8]).await;
+    super::audit::clean(&till.stage, &till.event).await;
 }
 
 #[tokio::test(flavor = "multi_thread")]

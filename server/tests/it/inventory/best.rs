@@ -1,7 +1,7 @@
 //! The scripts behind best seats, and the rules of a choice: state before, call, outcome, state after, published.
 
 use super::shelf::{Shelf, indices, refused, seats_of};
-use seatwire::catalogue::EventFacts;
+use seatwire::catalogue::{EventFacts, Run as SeatRun, SeatShape};
 use seatwire::inventory::{BestTry, Block, HoldOutcome, Looked, Nothing, OrphanCheck, Refusal, SeatRules, Stretches};
 use seatwire_proto::id::{IdentityId, OrderId};
 use seatwire_proto::seat::{SeatIndex, SeatState};
@@ -282,6 +282,34 @@ impl Shelf {
         let block = Block { orphans: rules.orphans.clone(), ..block(seats) };
         self.best(IdentityId::generate(), &[block]).await
     }
+}
+
+#[tokio::test]
+async fn a_long_run_that_is_nearly_sold_out_may_keep_a_tenth_of_its_seats_as_single_ones() {
+    let shelf = Shelf::with(|facts| {
+        facts.rules.orphans = OrphanRule::Strict;
+        facts.rules.seats_per_identity = 20;
+    })
+    .await;
+    let shape = SeatShape { runs: vec![SeatRun { first: 0, len: 20 }], ..SeatShape::default() };
+    shelf.held(IdentityId::generate(), &(5..20).collect::<Vec<_>>()).await;
+    let hold = async |seats: &[u32]| {
+        let caller = shelf.caller(IdentityId::generate());
+        let rules = SeatRules::of(&caller.event, &shape, &indices(seats));
+        shelf.inventory.hold_by_rules(caller, &indices(seats), &rules).await.expect("Redis answers").outcome
+    };
+    // Three of the five that are free would be left, each by itself.
+    let mut left = match refused(hold(&[1, 3]).await) {
+        Refusal::OrphanSeat(seats) => seats,
+        other => panic!("{other:?}"),
+    };
+    left.sort_unstable();
+    left.dedup();
+    assert_eq!(left, indices(&[0, 2, 4]));
+    // Two of twenty are a tenth.
+    shelf.held(IdentityId::generate(), &[4]).await;
+    let held = hold(&[1, 2]).await;
+    assert!(matches!(held, HoldOutcome::Held { .. }), "{held:?}");
 }
 
 #[tokio::test]

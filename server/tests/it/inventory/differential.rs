@@ -18,6 +18,8 @@ use std::collections::HashMap;
 
 const SEATS: u32 = 30;
 const PEOPLE: usize = 8;
+/// Nobody's to take.
+const BLOCKED: u32 = 12;
 const OPERATIONS: u32 = 100_000;
 /// Events that the operations are spread over: most of their time is waiting.
 const EVENTS: u64 = 4;
@@ -86,10 +88,12 @@ async fn run(seed: u64, operations: u32) {
         facts.rules.hold_ttl_ms = 100_000;
         facts.areas[0].capacity = 7;
         facts.areas[1].capacity = 40;
+        // In the middle of what is looked through: its word ends like a free one.
+        facts.blocked.insert(BLOCKED);
     })
     .await;
     let operator = shelf.plain_client().await;
-    let kept_back = (0..40).map(|seat| seat == 29).collect();
+    let kept_back = (0..40).map(|seat| seat == 29 || seat == BLOCKED).collect();
     let mut run = Run {
         model: Model::new(kept_back, vec![7, 40], 6, 100_000),
         shelf,
@@ -209,7 +213,10 @@ impl Run {
     }
 
     async fn compare(&mut self) {
-        self.agree("the map", &self.shelf.map().await, &self.model.map());
+        let map = self.shelf.map().await;
+        self.agree("the map", &map, &self.model.map());
+        let stock = self.shelf.inventory.stock(&self.shelf.event).await.expect("Redis answers");
+        self.agree("what is available", &stock.available, &(map.matches('0').count() as u32));
         self.agree("the areas", &self.shelf.areas().await, &self.model.areas());
         self.agree("the position", &self.shelf.position().await, &(1, self.model.seq));
         for identity in self.people.clone() {

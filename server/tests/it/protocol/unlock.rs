@@ -40,6 +40,24 @@ async fn allocate(stage: &Stage, event: &str, code: &str, seats: std::ops::Range
 const LATER_MS: u64 = 4_000_000_000_000;
 
 #[tokio::test]
+async fn best_seats_among_those_of_a_code_go_to_those_who_have_it_when_nothing_else_is_left() {
+    let (stage, event) = Stage::with_event(&Draft { rows: vec![4], areas: vec![], ..Draft::default() }).await;
+    allocate(&stage, &event, "sesame", 2..4, LATER_MS).await;
+    let node = stage.node().await;
+    let (mut fan, _) = Client::guest(&node.url).await;
+    let (mut other, _) = Client::guest(&node.url).await;
+    let best = |key: &str| json!({"key": key, "event": event, "quantity": 2});
+    assert_eq!(code(&fan.call("unlock", json!({"key": "1", "event": event, "code": "sesame"})).await), "ok");
+    assert_eq!(code(&other.call("hold", json!({"key": "1", "event": event, "seats": [0, 1]})).await), "ok");
+    let refused = other.call("hold_best", best("2")).await;
+    assert!(["sold_out", "not_enough"].contains(&code(&refused)), "{refused}");
+    let held = fan.call("hold_best", best("2")).await;
+    let seats: Vec<u64> =
+        held["hold"]["lines"].as_array().expect("lines").iter().filter_map(|line| line["seat"].as_u64()).collect();
+    assert_eq!(seats, [2, 3], "{held}");
+}
+
+#[tokio::test]
 async fn a_code_opens_seats_that_the_map_shows_blocked_and_a_rebuild_keeps_it_open() {
     let (mut stage, event) = Stage::with_event(&Draft::default()).await;
     let id = allocate(&stage, &event, "sesame", 20..24, LATER_MS).await;
@@ -59,7 +77,7 @@ async fn a_code_opens_seats_that_the_map_shows_blocked_and_a_rebuild_keeps_it_op
     assert_eq!(fan.call("unlock", unlock("3", " sesame ")).await["replayed"], true);
     assert_eq!(code(&fan.call("hold", hold("4", 20)).await), "ok");
     assert_eq!(code(&other.call("hold", hold("1", 21)).await), "seat_taken");
-    // Best seats among them, too: the last four that are left when everything else is out of reach.
+    // Best seats come into the same basket.
     let best = json!({"key": "5", "event": event, "quantity": 3, "price_tiers": ["A"]});
     assert_eq!(code(&fan.call("hold_best", best).await), "ok");
 
