@@ -47,6 +47,9 @@ pub struct Event {
     pub summary: EventSummary,
     /// For people.
     pub description: String,
+    /// Why the event is in its state, where the organiser said so.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub reason: Option<String>,
     /// Seated places.
     pub sections: Vec<EventSection>,
     /// General admission.

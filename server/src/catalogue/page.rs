@@ -111,6 +111,7 @@ impl EventPage {
             rules: facts.rules.clone(),
             seat_tiers: base64::engine::general_purpose::STANDARD.encode(&facts.seat_tiers),
             description: row.description,
+            reason: facts.state_reason.clone(),
             summary: summary(row.summary, facts.saleable(), now_ms)?,
         };
         Ok(Self { facts, body: Arc::new(body) })

@@ -29,6 +29,14 @@ async fn a_pause_keeps_holds_and_refuses_new_ones() {
             "{push}"
         );
     }
+    // Whoever comes now reads the same.
+    let guest = Guest::new(&second.url).await;
+    let page = async || guest.get(&format!("/v1/events/{event}")).await.1;
+    eventually("the page says why", async || {
+        let page = page().await;
+        ((&page["state"], &page["reason"]) == (&json!("paused"), &json!("the stage is being checked"))).then_some(())
+    })
+    .await;
     let longer = buyer.call("extend", json!({"key": "3", "hold": held["hold"]["id"]})).await;
     assert_eq!(code(&longer), "ok", "the basket is still there: {longer}");
     admin.done("PUT", &path, json!({"state": "on_sale"})).await;
@@ -38,6 +46,11 @@ async fn a_pause_keeps_holds_and_refuses_new_ones() {
         let push = viewer.client.push("event.state").await;
         assert_eq!((&push["state"], push.get("reason")), (&json!("on_sale"), None), "{push}");
     }
+    eventually("the page forgets why", async || {
+        let page = page().await;
+        (page["state"] == "on_sale" && page.get("reason").is_none()).then_some(())
+    })
+    .await;
     let (status, answer) = admin.call("PUT", &path, json!({"state": "sold_out"})).await;
     assert_eq!((status, &answer["error"]["data"]["path"]), (400, &json!("/state")), "{answer}");
     let (status, answer) = admin.call("PUT", &path, json!({"state": "paused", "reason": "x".repeat(201)})).await;
