@@ -89,6 +89,7 @@ impl App {
         let payment_key = config.checkout.payment_key.clone();
         let ticket_seed = server_key::current(store.pool(), "ticket", clock.now_ms()).await?;
         let seal = Seal::from_hex(ticket_seed.reveal()).context("the key of tickets is not one")?;
+        let sender = Sender::connect(&addresses.redis_url, Arc::clone(&metrics)).await?;
         let checkout = Checkout::new(CheckoutParts {
             seal,
             config: config.checkout.clone(),
@@ -99,8 +100,8 @@ impl App {
             store: store.clone(),
             catalogue: catalogue.clone(),
             inventory: inventory.clone(),
+            sender: sender.clone(),
         });
-        let sender = Sender::connect(&addresses.redis_url, Arc::clone(&metrics)).await?;
         let feed = Feed::connect(&addresses.redis_url).await?;
         let source = Arc::new(inventory.clone());
         let seatmap = SeatMap::new(config.seatmap.clone(), clock.clone(), Arc::clone(&metrics), source, Some(feed));

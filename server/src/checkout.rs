@@ -35,6 +35,7 @@ use crate::catalogue::Catalogue;
 use crate::clock::Clock;
 use crate::config::CheckoutConfig;
 use crate::inventory::Inventory;
+use crate::sender::Sender;
 use crate::store::{Store, order as orders, ticket as tickets};
 use dashmap::DashMap;
 use order::OrderState;
@@ -66,6 +67,7 @@ struct Inner {
     store: Store,
     catalogue: Catalogue,
     inventory: Inventory,
+    sender: Sender,
     relay_nudge: Arc<Notify>,
     check_nudge: Arc<Notify>,
     inbox_nudge: Arc<Notify>,
@@ -102,6 +104,8 @@ pub struct CheckoutParts {
     pub catalogue: Catalogue,
     /// The shelf.
     pub inventory: Inventory,
+    /// Tells buyers' other pages.
+    pub sender: Sender,
 }
 
 /// Handle to the till; cheap to clone.
@@ -121,6 +125,7 @@ impl Checkout {
             store: parts.store,
             catalogue: parts.catalogue,
             inventory: parts.inventory,
+            sender: parts.sender,
             relay_nudge: Arc::new(Notify::new()),
             check_nudge: Arc::new(Notify::new()),
             inbox_nudge: Arc::new(Notify::new()),

@@ -23,7 +23,7 @@ use crate::store::constraint::{Constraint, broken, is_lost_race};
 use crate::store::order::OrderRow;
 use crate::store::{StoreError, event_change, instrument_use, order, order_step};
 use seatwire_proto::id::OrderId;
-use seatwire_proto::server::EventState;
+use seatwire_proto::server::{EventState, Push};
 
 /// The lock on a hold lasts this much longer than the hold would: time to type a card number, to fetch a phone.
 pub(super) const LOCK_BEYOND_HOLD_MS: u64 = 180_000;
@@ -99,6 +99,9 @@ impl Inner {
             match self.write_order(&mut row, &event).await {
                 Ok(Written::Done) => {
                     self.crash(CrashPoint::Reserved)?;
+                    // The basket is locked now: other pages of the buyer must not offer to change it.
+                    let hold = Some(hold.to_wire(&event, locked.server_ms));
+                    self.sender.to_identity(request.identity, &Push::HoldUpdate { id: request.hold, hold });
                     return Ok(Reserved::Order(Box::new(row)));
                 }
                 Ok(Written::Refused(refusal)) => refusal,

@@ -114,6 +114,21 @@ async fn a_decline_is_said_and_another_card_pays() {
 }
 
 #[tokio::test]
+async fn the_buyers_other_page_is_told_that_the_basket_is_locked_and_then_that_it_is_over() {
+    let (stage, event) = Stage::with_event(&Draft::default()).await;
+    let node = stage.node().await;
+    let (mut buyer, guest) = Client::guest(&node.url).await;
+    let hold = held(&mut buyer, &event, "1", &[12]).await;
+    let mut other = Client::hello(&node.url, Some(&guest.token)).await;
+    let reply = buyer.call("checkout", checkout("2", &hold, "pm_card_visa")).await;
+    assert_eq!(reply["order"]["state"], "paid", "{reply}");
+    let told = other.push("hold.update").await;
+    assert_eq!((&told["id"], &told["hold"]["id"], &told["hold"]["locked"]), (&hold["id"], &hold["id"], &json!(true)));
+    let told = other.push("hold.update").await;
+    assert_eq!((&told["id"], &told["hold"]), (&hold["id"], &Value::Null), "{told}");
+}
+
+#[tokio::test]
 async fn a_cancelled_order_gives_its_seats_back() {
     let (stage, event) = Stage::with_event(&Draft::default()).await;
     let node = stage.node().await;
