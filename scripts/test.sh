@@ -83,6 +83,11 @@ start_server() {
         if ! kill -0 "$server" 2>/dev/null; then break; fi
         if node -e 'fetch(process.argv[1]).then((r) => process.exit(r.ok ? 0 : 1), () => process.exit(1))' "$SEATWIRE_URL/readyz"; then
             echo "the server answers at $SEATWIRE_URL"
+            # What the tests of the doors' scanner need: the admin listener and a key for it.
+            export SEATWIRE_ADMIN_URL="http://127.0.0.1:$admin"
+            SEATWIRE_ADMIN_KEY=$(env -u DATABASE_URL -u REDIS_URL SEATWIRE_DATA="$work/data" target/debug/seatwire \
+                admin-key create --name browser --scope door --scope orders | sed -n 's/^key  *//p')
+            export SEATWIRE_ADMIN_KEY
             return 0
         fi
         sleep 0.1

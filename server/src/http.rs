@@ -25,6 +25,7 @@ use crate::app::App;
 use axum::Router;
 use axum::body::Body;
 use axum::extract::DefaultBodyLimit;
+use axum::response::Redirect;
 use axum::routing::{get, post};
 use http::Request;
 use std::sync::Arc;
@@ -93,11 +94,17 @@ pub fn router(app: Arc<App>) -> Router {
 /// Everything on the admin listener.
 pub fn admin_router(app: Arc<App>) -> Router {
     let front = Front { app, bodies: Arc::default(), readiness: Arc::default() };
-    admin::routes(&front)
+    // The scanner of the doors lies here, beside the check-in it asks: one origin, so no other site is ever allowed to call.
+    let routes = admin::routes(&front)
+        .route("/scan", get(async || Redirect::permanent("/scan/")))
+        .route("/scan/", get(static_files::scanner))
+        .route("/scan/{*rest}", get(static_files::scanner_part))
+        .route("/v1/layouts/{hash}", get(layout::read))
         .route("/metrics", get(health::metrics))
         .route("/healthz", get(health::alive))
         .route("/readyz", get(health::ready))
         .fallback(refusal::no_route)
         .method_not_allowed_fallback(refusal::no_method)
-        .with_state(front)
+        .with_state(front);
+    headers::secured_with_camera(routes)
 }

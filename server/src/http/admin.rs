@@ -45,6 +45,8 @@ fn table() -> Vec<(Scope, &'static str, &'static str, MethodRouter<Front>)> {
         (Scope::Read, "GET", "/v1/admin/events/{event}/log", get(event::log)),
         (Scope::Events, "PUT", "/v1/admin/events/{event}/state", put(event::set_state)),
         (Scope::Events, "PUT", "/v1/admin/events/{event}/prices", put(event::set_prices)),
+        (Scope::Door, "GET", "/v1/admin/door/events", get(door::events)),
+        (Scope::Door, "GET", "/v1/admin/events/{event}/door", get(door::facts)),
         (Scope::Door, "POST", "/v1/admin/events/{event}/check-in", post(door::check_in)),
         (Scope::Read, "GET", "/v1/admin/log", get(hook::log)),
         (Scope::Read, "GET", "/v1/admin/webhooks", get(hook::list)),

@@ -13,15 +13,29 @@ const CONTENT_SECURITY_POLICY: &str = "default-src 'self'; img-src 'self' data: 
 /// Longest a browser may remember that it is allowed to call us.
 const PREFLIGHT_MAX_AGE: Duration = Duration::from_secs(600);
 
-/// The security headers, unless an answer brings its own.
+/// What a page of ours may use of a device.
+const PERMISSIONS: &str = "camera=(), microphone=(), geolocation=(self), payment=(self)";
+/// The doors' scanner looks through the camera, and may use nothing else.
+const PERMISSIONS_WITH_CAMERA: &str = "camera=(self), microphone=(), geolocation=(), payment=()";
+
+/// The security headers of the public listener, unless an answer brings its own.
 pub(super) fn secured(router: Router) -> Router {
+    layered(router, PERMISSIONS)
+}
+
+/// Those of the admin listener.
+pub(super) fn secured_with_camera(router: Router) -> Router {
+    layered(router, PERMISSIONS_WITH_CAMERA)
+}
+
+fn layered(router: Router, permissions: &'static str) -> Router {
     [
         (header::CONTENT_SECURITY_POLICY, CONTENT_SECURITY_POLICY),
         (header::X_CONTENT_TYPE_OPTIONS, "nosniff"),
         (header::X_FRAME_OPTIONS, "DENY"),
         // Addresses of orders stay with us.
         (header::REFERRER_POLICY, "same-origin"),
-        (HeaderName::from_static("permissions-policy"), "camera=(), microphone=(), geolocation=(self), payment=(self)"),
+        (HeaderName::from_static("permissions-policy"), permissions),
         (HeaderName::from_static("cross-origin-opener-policy"), "same-origin"),
     ]
     .into_iter()

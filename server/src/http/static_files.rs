@@ -1,5 +1,5 @@
-//! The buyer app, out of the binary. Files under `/assets` carry a hash in their name and are kept for ever; every page
-//! of the app is one document that is asked for again each time.
+//! The buyer app and the doors' scanner, out of the binary. Files under `/assets` carry a hash in their name and are kept for
+//! ever; every page of the app is one document that is asked for again each time.
 
 use super::refusal::{no_method, no_route};
 use super::reply::{Shared, gzip};
@@ -18,6 +18,9 @@ use std::sync::{Arc, LazyLock};
 struct App;
 
 const INDEX: &str = "index.html";
+/// The scanner's folder and document; the admin listener serves them, the public one does not.
+const SCANNER: &str = "scan/";
+const SCANNER_INDEX: &str = "scan/scan.html";
 /// The first parts of the addresses that are pages of the app.
 const PAGES: [&str; 4] = ["", "events", "orders", "pay"];
 
@@ -35,6 +38,7 @@ pub(super) async fn serve(method: Method, uri: Uri, headers: HeaderMap) -> Respo
     }
     let path = uri.path().trim_start_matches('/');
     if path != INDEX
+        && !path.starts_with(SCANNER)
         && let Some(file) = file(path)
     {
         return file.respond(&headers);
@@ -67,6 +71,19 @@ fn nothing_here(index: &Shared, headers: &HeaderMap) -> Response<Body> {
     response
 }
 
+/// The scanner's page.
+pub(super) async fn scanner(headers: HeaderMap) -> Response<Body> {
+    file(SCANNER_INDEX).map_or_else(not_built, |page| page.respond(&headers))
+}
+
+/// Scripts and styles of the scanner, and the worker that keeps them for when there is no network.
+pub(super) async fn scanner_part(uri: Uri, headers: HeaderMap) -> Response<Body> {
+    match file(uri.path().trim_start_matches('/')) {
+        Some(part) => part.respond(&headers),
+        None => no_route(uri).await.into_response(),
+    }
+}
+
 fn not_built() -> Response<Body> {
     let mut response = Response::new(Body::from(NOT_BUILT));
     *response.status_mut() = StatusCode::SERVICE_UNAVAILABLE;
@@ -85,7 +102,7 @@ fn file(path: &str) -> Option<Arc<Shared>> {
     let found = App::get(path)?;
     let is_text = found.metadata.mimetype().starts_with("text/")
         || ["javascript", "json", "xml", "svg"].iter().any(|kind| found.metadata.mimetype().contains(kind));
-    let is_hashed = path.starts_with("assets/");
+    let is_hashed = path.starts_with("assets/") || path.starts_with("scan/assets/");
     let file = Arc::new(Shared {
         gzip: if is_text { gzip(&found.data) } else { None },
         content_type: content_type(found.metadata.mimetype()),

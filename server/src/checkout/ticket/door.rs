@@ -33,7 +33,11 @@ pub enum Admission {
     Admitted(DoorView),
     /// Do not: it was used, passed on or refunded.
     Refused(DoorView),
-    /// No ticket of this event.
+    /// A ticket of ours, of another event.
+    OtherEvent,
+    /// In the form of a ticket, but not signed by us.
+    Forged,
+    /// Nothing we know.
     Unknown,
 }
 
@@ -48,7 +52,8 @@ impl Inner {
     ) -> Result<Admission, CheckoutError> {
         let code = match seal::verify(&self.seal.public_key(), presented) {
             Ok(claims) if claims.event == event => claims.code,
-            Ok(_) | Err(seal::SealError::Forged) => return Ok(Admission::Unknown),
+            Ok(_) => return Ok(Admission::OtherEvent),
+            Err(seal::SealError::Forged) => return Ok(Admission::Forged),
             Err(seal::SealError::Unreadable) => presented.trim().to_owned(),
         };
         let pool = self.store.pool();

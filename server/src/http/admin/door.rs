@@ -1,16 +1,25 @@
-//! The door: a scanner asks whether a ticket admits. It does so once.
+//! The door: a scanner asks whether a ticket admits. It does so once. Before that it asks what it can be a door of, and for
+//! what it needs to judge tickets while it has no network: the key and the plan.
 
 use super::{Change, json};
 use crate::checkout::Admission;
 use crate::error;
-use crate::http::call::bad_field;
+use crate::http::Front;
+use crate::http::call::{Id, bad_field};
 use crate::http::reply::Answer;
+use crate::store::event::EventFilter;
 use crate::store::ticket::DoorView;
+use axum::extract::State;
+use seatwire_proto::code::ErrorCode;
+use seatwire_proto::id::EventId;
+use seatwire_proto::server::{EventState, EventSummary};
 use serde::Deserialize;
 use serde_json::{Value, json as value};
 
 /// Longest text of a scan: a QR code of ours has fewer than 200 characters.
 const MAX_CHARS: usize = 512;
+/// Events a door chooses from: the first on the calendar. Another one is opened by its id.
+const MAX_EVENTS: u32 = 100;
 
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -46,6 +55,39 @@ pub(super) async fn check_in(Change { front, event, body, .. }: Change<Scan>) ->
     Ok(json(&match admission.map_err(|error| error::checkout(&error))? {
         Admission::Admitted(view) => value!({"admitted": true, "ticket": shown(&view)}),
         Admission::Refused(view) => value!({"admitted": false, "reason": view.state, "ticket": shown(&view)}),
+        Admission::OtherEvent => value!({"admitted": false, "reason": "wrong_event"}),
+        Admission::Forged => value!({"admitted": false, "reason": "forged"}),
         Admission::Unknown => value!({"admitted": false, "reason": "unknown"}),
     }))
+}
+
+fn named(summary: &EventSummary) -> Value {
+    value!({
+        "id": summary.id,
+        "name": summary.name,
+        "starts_ms": summary.starts_ms,
+        "time_zone": summary.venue.time_zone,
+        "venue": summary.venue.name,
+        "city": summary.venue.city,
+    })
+}
+
+/// The events a door can be of.
+pub(super) async fn events(State(front): State<Front>) -> Answer {
+    let filter = EventFilter { limit: MAX_EVENTS, ..EventFilter::default() };
+    let found = front.app.catalogue.list(&filter).await.map_err(|error| error::store(&error))?;
+    let items: Vec<Value> =
+        found.iter().filter(|summary| summary.state != EventState::Cancelled).map(named).collect();
+    Ok(json(&value!({"items": items})))
+}
+
+/// What a door keeps, so that it can tell our tickets of this event without a network.
+pub(super) async fn facts(State(front): State<Front>, Id(event): Id<EventId>) -> Answer {
+    let page = front.app.catalogue.page(event).await.map_err(|error| error::store(&error))?;
+    let page = page.ok_or(ErrorCode::EventUnknown)?;
+    let mut body = named(&page.body.summary);
+    body["layout"] = value!(page.facts.layout);
+    body["areas"] = page.body.areas.iter().map(|area| value!(area.name)).collect();
+    body["public_key"] = front.app.checkout.ticket_key().into();
+    Ok(json(&body))
 }
