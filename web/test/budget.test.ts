@@ -6,6 +6,7 @@ import { describe, expect, it } from "vitest";
 
 const FIRST_LOAD_MAX_BYTES = 45 * 1024;
 const CLIENT_MAX_BYTES = 6 * 1024;
+const SCANNER_MAX_BYTES = 25 * 1024;
 
 interface Chunk {
   type: string;
@@ -64,6 +65,20 @@ describe("bundle budget", () => {
       ).toBe(false);
     }
   });
+
+  it("keeps the scanner apart: 25 KB, its decoders fetched only where they are needed", async () => {
+    const output = await outputOf({
+      configFile: fileURLToPath(new URL("../vite.scan.config.ts", import.meta.url)),
+      build: { write: false },
+    });
+    const chunks = output.filter(isChunk);
+    expect(chunks.some((chunk) => chunk.fileName === "worker.js")).toBe(true);
+    const page = chunks.filter((chunk) => chunk.fileName.startsWith("assets/scan-"));
+    expect(page.flatMap((chunk) => chunk.imports)).toEqual([]);
+    expect(page.reduce((sum, chunk) => sum + gzipped(chunk.code), 0)).toBeLessThanOrEqual(SCANNER_MAX_BYTES);
+    const modules = page.flatMap((chunk) => chunk.moduleIds);
+    expect(modules.some((id) => /node_modules\/(qr|@noble)\//.test(id))).toBe(false);
+  }, 60_000);
 
   it("keeps the protocol client within 6 KB", async () => {
     const output = await outputOf({

@@ -285,8 +285,11 @@ export function placeOf(verdict: Verdict): Place | null {
   return { parts, line: parts.map((part) => part.value).join(" – ") };
 }
 
+/** With hours to 24 in both: a door has no time for a.m. and p.m. */
+const localeOf = () => (language.value === "de" ? "de-DE" : "en-GB");
+
 export function clockOf(ms: number): string {
-  return new Intl.DateTimeFormat(language.value, { hour: "2-digit", minute: "2-digit" }).format(ms);
+  return new Intl.DateTimeFormat(localeOf(), { hour: "2-digit", minute: "2-digit" }).format(ms);
 }
 
 export function dateOf(event: { starts_ms: number; time_zone: string }): string {
@@ -298,5 +301,5 @@ export function dateOf(event: { starts_ms: number; time_zone: string }): string 
     minute: "2-digit",
     timeZone: event.time_zone,
   };
-  return new Intl.DateTimeFormat(language.value === "de" ? "de-DE" : "en-GB", options).format(event.starts_ms);
+  return new Intl.DateTimeFormat(localeOf(), options).format(event.starts_ms);
 }

@@ -172,7 +172,8 @@ function Answer() {
   const mood = verdict ? desk.mood(verdict.kind) : "idle";
   const said = verdict ? words.said[verdict.kind] : words.ready;
   const place = verdict && desk.placeOf(verdict);
-  const used = verdict?.used_ms && desk.clockOf(verdict.used_ms);
+  // Of one that is let in it is this moment, here.
+  const used = verdict?.kind !== "admitted" && verdict?.used_ms && desk.clockOf(verdict.used_ms);
   return (
     <section
       class={`answer ${mood} ${desk.isChecking.value ? "checking" : ""}`}

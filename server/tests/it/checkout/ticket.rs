@@ -77,6 +77,62 @@ async fn a_ticket_admits_once_also_when_two_doors_scan_together() {
     assert_eq!(scan(&admin, &scene.event, "ABCDEFGH", "a", "3").await["reason"], "unknown");
     let forged = text(&tickets[3], "qr").replace(".", ".A");
     assert_eq!(scan(&admin, &scene.event, &forged, "a", "4").await["admitted"], false);
+    let edited = {
+        let qr = text(&tickets[3], "qr");
+        let (signed, signature) = qr.rsplit_once('.').expect("two dots");
+        let first = if signature.starts_with('A') { "B" } else { "A" };
+        format!("{signed}.{first}{}", &signature[1..])
+    };
+    assert_eq!(scan(&admin, &scene.event, &edited, "a", "5").await["reason"], "forged");
+    let elsewhere = seatwire_proto::id::EventId::generate().to_string();
+    assert_eq!(scan(&admin, &elsewhere, text(&tickets[3], "qr"), "a", "6").await["reason"], "wrong_event");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_door_learns_what_it_needs_with_its_own_key_and_nothing_else() {
+    let scene = Scene::new(&Draft::default()).await;
+    let node = scene.node(&[]).await;
+    let admin = Admin::new(&scene.stage, &node, &[Scope::Door]).await;
+    let listed = admin.done("GET", "/v1/admin/door/events", Value::Null).await;
+    assert_eq!(listed["items"][0]["id"], scene.event, "{listed}");
+    let facts = admin.done("GET", &format!("/v1/admin/events/{}/door", scene.event), Value::Null).await;
+    let key: Value =
+        reqwest::get(format!("{}/v1/ticket-key", node.url)).await.expect("answers").json().await.expect("JSON");
+    assert_eq!(facts["public_key"], key["public_key"]);
+    assert!(facts["areas"].is_array() && facts["name"].is_string() && facts["time_zone"].is_string(), "{facts}");
+    let layout = format!("/v1/layouts/{}", text(&facts, "layout"));
+    assert_eq!(admin.call("GET", &layout, Value::Null).await.0, 200);
+    let nowhere = seatwire_proto::id::EventId::generate();
+    let (status, body) = admin.call("GET", &format!("/v1/admin/events/{nowhere}/door"), Value::Null).await;
+    assert_eq!((status, &body["error"]["code"]), (404, &json!("event_unknown")));
+    // A key for doors opens doors.
+    for path in ["/v1/admin/events", "/v1/admin/webhooks", "/v1/admin/log"] {
+        assert_eq!(admin.call("GET", path, Value::Null).await.0, 403, "{path}");
+    }
+    let check_in = format!("/v1/admin/events/{}/check-in", scene.event);
+    for (field, wrong) in [
+        ("/ticket", json!({"ticket": "", "door": "a", "scan": "s"})),
+        ("/door", json!({"ticket": "t", "door": "", "scan": "s"})),
+        ("/scan", json!({"ticket": "t", "door": "a", "scan": "x".repeat(513)})),
+    ] {
+        let (status, body) = admin.call("POST", &check_in, wrong).await;
+        assert_eq!((status, &body["error"]["data"]["field"]), (400, &json!(field)), "{body}");
+    }
+    assert_eq!(admin.call("POST", &check_in, json!({"ticket": "t"})).await.0, 400);
+
+    // The scanner lies beside what it asks, may use the camera, and is nowhere else.
+    let http = reqwest::Client::builder().redirect(reqwest::redirect::Policy::none()).build().expect("a client");
+    let get = async |url: String| http.get(url).send().await.expect("answers");
+    let page = get(format!("{}/scan/", node.admin_url)).await;
+    assert!(page.headers()["permissions-policy"].to_str().expect("text").contains("camera=(self)"));
+    assert!(page.headers()["content-security-policy"].to_str().expect("text").contains("default-src 'self'"));
+    assert!(page.headers().get("access-control-allow-origin").is_none());
+    assert_eq!(get(format!("{}/scan", node.admin_url)).await.status(), 308);
+    for url in [format!("{}/scan/", node.url), format!("{}/scan/scan.html", node.url)] {
+        let elsewhere = get(url).await;
+        assert_eq!(elsewhere.status(), 404);
+        assert!(elsewhere.headers()["permissions-policy"].to_str().expect("text").contains("camera=()"));
+    }
 }
 
 #[tokio::test(flavor = "multi_thread")]
