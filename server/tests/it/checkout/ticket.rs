@@ -116,7 +116,7 @@ async fn a_door_learns_what_it_needs_with_its_own_key_and_nothing_else() {
         ("/scan", json!({"ticket": "t", "door": "a", "scan": "x".repeat(513)})),
     ] {
         let (status, body) = admin.call("POST", &check_in, wrong).await;
-        assert_eq!((status, &body["error"]["data"]["field"]), (400, &json!(field)), "{body}");
+        assert_eq!((status, &body["error"]["data"]["path"]), (400, &json!(field)), "{body}");
     }
     assert_eq!(admin.call("POST", &check_in, json!({"ticket": "t"})).await.0, 400);
 
