@@ -37,10 +37,8 @@ if (cd "$home" && npm install --no-fund --no-audit --silent) >"$work/npm" 2>&1; 
 else
     skipped "npm stripe" "$(tail -n 1 "$work/npm")"
 fi
-python=$home/python
-if { [ -x "$python/bin/python" ] || python3 -m venv "$python"; } >"$work/pip" 2>&1 &&
-    "$python/bin/python" -m pip install --quiet --disable-pip-version-check -r server/tests/judges/requirements.txt >>"$work/pip" 2>&1; then
-    "$python/bin/python" server/tests/judges/judge.py "$url" || status=1
+if python=$(scripts/python.sh 2>"$work/pip"); then
+    "$python" server/tests/judges/judge.py "$url" || status=1
 else
     skipped "PyPI stripe" "$(tail -n 1 "$work/pip")"
 fi

@@ -234,11 +234,31 @@ impl Checkout {
         .await
     }
 
-    /// Passes a ticket on to somebody else: the old code no longer admits.
+    /// A ticket of an order of this identity as the fields of phones' wallets; `None`: no such ticket that admits.
     ///
     /// # Errors
     /// When Postgres does not answer.
-    pub async fn pass_on(&self, ask: PassOn) -> Result<Result<Order, CheckoutRefusal>, CheckoutError> {
+    pub async fn wallet(
+        &self,
+        identity: IdentityId,
+        id: OrderId,
+        ticket: seatwire_proto::id::TicketId,
+    ) -> Result<Option<serde_json::Value>, CheckoutError> {
+        let inner = self.0.clone();
+        detached(async move {
+            match orders::read_own(inner.store.pool(), identity, id).await? {
+                Some(row) => inner.wallet(&row, ticket).await,
+                None => Ok(None),
+            }
+        })
+        .await
+    }
+
+    /// Passes a ticket on to somebody else: the old code no longer admits. Under a key, as paying is.
+    ///
+    /// # Errors
+    /// When Postgres does not answer.
+    pub async fn pass_on(&self, ask: PassOn) -> Result<CheckoutAnswer, CheckoutError> {
         let inner = self.0.clone();
         detached(async move { inner.pass_on(&ask).await }).await
     }

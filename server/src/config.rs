@@ -162,6 +162,9 @@ pub struct NoticeConfig {
     /// Whether webhooks may go to plain and to private addresses. `SEATWIRE_WEBHOOKS_PRIVATE`, default false. True lets
     /// whoever has a key of the admin API reach servers of your own network.
     pub may_call_private: bool,
+    /// Whether holds are told to organisers as well. `SEATWIRE_TELL_HOLDS`, default false. True adds a row of the log for
+    /// nearly every hold and release: in an on-sale thousands a second.
+    pub tells_holds: bool,
 }
 
 /// Checkout and payments.
@@ -305,6 +308,7 @@ impl Config {
                     .join("mail"),
                 mail_from: env.text("SEATWIRE_MAIL_FROM").unwrap_or_else(|| "Seatwire <tickets@localhost>".into()),
                 may_call_private: env.parse("SEATWIRE_WEBHOOKS_PRIVATE", "true or false", false)?,
+                tells_holds: env.parse("SEATWIRE_TELL_HOLDS", "true or false", false)?,
             },
         };
         config.cross_check()?;

@@ -62,6 +62,7 @@ pub fn router(app: Arc<App>) -> Router {
         .route("/v1/orders/{order}/cancel", post(order::cancel))
         .route("/v1/orders/{order}/tickets.pdf", get(ticket::print))
         .route("/v1/orders/{order}/tickets/{ticket}/transfer", post(ticket::transfer))
+        .route("/v1/orders/{order}/tickets/{ticket}/wallet", get(ticket::wallet))
         .route("/v1/ticket-key", get(ticket::key))
         .fallback(refusal::no_route)
         .method_not_allowed_fallback(refusal::no_method)

@@ -4,6 +4,7 @@
 
 pub mod hook;
 mod mail;
+mod page;
 mod post;
 mod text;
 

@@ -7,6 +7,7 @@
 pub mod append;
 mod area;
 pub mod key;
+mod owe;
 mod price;
 mod seat;
 mod settings;
@@ -24,7 +25,7 @@ use crate::seatmap::SeatMap;
 use crate::sender::Sender;
 use crate::store::admin_log::{self, NewEntry};
 use crate::store::event_change::{self, LockedEvent};
-use crate::store::{Store, StoreError};
+use crate::store::{Store, StoreError, event_log};
 use seatwire_proto::client::FieldError;
 use seatwire_proto::id::EventId;
 use sqlx::{Postgres, Transaction};
@@ -115,8 +116,10 @@ impl Organiser {
         event: EventId,
         detail: serde_json::Value,
     ) -> Result<(), OrganiserError> {
+        let now_ms = self.clock.now_ms();
+        event_log::insert_all(&mut *transaction, event, &owe::told(action, event, &detail), now_ms).await?;
         let entry = NewEntry { key: by.key, key_name: &by.name, action, event: Some(event), detail };
-        admin_log::insert(&mut *transaction, &entry, self.clock.now_ms()).await?;
+        admin_log::insert(&mut *transaction, &entry, now_ms).await?;
         transaction.commit().await?;
         Ok(())
     }

@@ -34,6 +34,7 @@ pub mod ticket;
 pub mod unreadable_event;
 pub mod venue;
 pub mod waitlist;
+pub mod webhook_delivery;
 pub mod webhook_endpoint;
 pub mod webhook_inbox;
 

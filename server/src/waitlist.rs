@@ -4,6 +4,7 @@
 //! it in between, and no seat is offered to two.
 
 mod offers;
+mod owe;
 
 use crate::catalogue::EventFacts;
 use crate::clock::Clock;
@@ -164,6 +165,9 @@ impl Waitlist {
                 Some(_) => None,
             };
             waitlist::join(&mut *transaction, event.id, *identity, quantity, &price_tiers, earlier, now_ms).await?;
+            if before.is_none() {
+                owe::joined(&mut transaction, event.id, *identity, quantity, &price_tiers, now_ms).await?;
+            }
             let place = waitlist::find(&mut *transaction, event.id, *identity).await?;
             let reply = WaitlistReply { place: place.map(|place| shown(&place)) };
             remember(&mut transaction, &request, &Remembered::Done(reply.clone()), now_ms).await?;
@@ -193,7 +197,9 @@ impl Waitlist {
                 return Ok(WaitlistRefusal::PlaceUnknown.into());
             }
             let reply = WaitlistReply { place: None };
-            remember(&mut transaction, &request, &Remembered::Done(reply.clone()), waitlist.0.clock.now_ms()).await?;
+            let now_ms = waitlist.0.clock.now_ms();
+            owe::left(&mut transaction, request.event.id, &[request.identity], "left", now_ms).await?;
+            remember(&mut transaction, &request, &Remembered::Done(reply.clone()), now_ms).await?;
             transaction.commit().await?;
             Ok(WaitlistAnswer { outcome: Ok(reply), is_replayed: false })
         })

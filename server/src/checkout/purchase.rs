@@ -15,7 +15,7 @@ use super::order::{MAX_ATTEMPTS, OrderEvent, OrderState};
 use super::payment::ProviderError;
 use super::places::{Limits, behind_fence, reserve_areas, seats};
 use super::step::{News, Stepped, Try};
-use super::{CheckoutError, CheckoutRefusal, CheckoutRequest, CrashPoint, Inner, ticket};
+use super::{CheckoutError, CheckoutRefusal, CheckoutRequest, CrashPoint, Inner, owe, ticket};
 use crate::catalogue::EventFacts;
 use crate::inventory::key::event_number_of;
 use crate::inventory::{Answer, HoldRecord, InventoryError, LockOutcome, Refusal};
@@ -204,7 +204,7 @@ impl Inner {
             return Ok(Written::OtherEpoch);
         }
         let (identity, instrument) = (limits.seats_per_identity, limits.seats_per_instrument);
-        order_step::insert(&mut transaction, row, &seats(row), identity, instrument).await?;
+        order_step::insert(&mut transaction, row, &seats(row), &owe::facts(row), identity, instrument).await?;
         reserve_areas(&mut transaction, row, limits).await?;
         match transaction.commit().await.map_err(StoreError::from) {
             Ok(()) => Ok(Written::Done),

@@ -177,7 +177,7 @@ impl Inner {
                 return Ok(Some(is_freed));
             }
             News::RefundSeen(back_minor) => {
-                let seen = record::record_seen(transaction, row, *back_minor).await?;
+                let seen = record::record_seen(transaction, row, *back_minor, now_ms).await?;
                 return Ok(seen.map(|(to, is_freed)| {
                     self.enter_if_new(row, to, now_ms);
                     is_freed

@@ -3,7 +3,9 @@
 
 mod door;
 pub(super) mod pdf;
+mod place;
 pub(super) mod seal;
+mod wallet;
 
 pub(super) use door::starts;
 pub use door::{Admission, PassOn};

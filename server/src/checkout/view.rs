@@ -5,10 +5,16 @@ use super::order::OrderState;
 use crate::store::order::OrderRow;
 use crate::store::{StoreError, ticket};
 use seatwire_proto::server::{Decline, Order, OrderState as PublicState, Ticket, TicketState};
+use sqlx::PgExecutor;
 
 impl Inner {
     /// The order with its tickets.
     pub(super) async fn view(&self, row: &OrderRow) -> Result<Order, StoreError> {
+        self.view_by(self.store.pool(), row).await
+    }
+
+    /// The same as a transaction sees it.
+    pub(super) async fn view_by(&self, executor: impl PgExecutor<'_>, row: &OrderRow) -> Result<Order, StoreError> {
         let has_tickets = matches!(
             row.state,
             OrderState::Fulfilled
@@ -21,7 +27,7 @@ impl Inner {
                 | OrderState::Disputed
         );
         let tickets =
-            if has_tickets { ticket::of_order(self.store.pool(), row.event, row.id, false).await? } else { Vec::new() };
+            if has_tickets { ticket::of_order(executor, row.event, row.id, false).await? } else { Vec::new() };
         let mut tickets = tickets;
         for ticket in tickets.iter_mut().filter(|ticket| ticket.state == TicketState::Valid) {
             ticket.qr = Some(self.seal.sign(row.event, ticket));

@@ -4,6 +4,7 @@
 mod door;
 mod event;
 mod hook;
+mod mail;
 mod order;
 mod seat;
 
@@ -52,8 +53,12 @@ fn table() -> Vec<(Scope, &'static str, &'static str, MethodRouter<Front>)> {
         (Scope::Read, "GET", "/v1/admin/webhooks", get(hook::list)),
         (Scope::Events, "POST", "/v1/admin/webhooks", post(hook::add)),
         (Scope::Events, "DELETE", "/v1/admin/webhooks/{webhook}", delete(hook::remove)),
+        (Scope::Events, "PATCH", "/v1/admin/webhooks/{webhook}", patch(hook::change)),
+        (Scope::Read, "GET", "/v1/admin/webhooks/{webhook}/deliveries", get(hook::deliveries)),
         (Scope::Events, "POST", "/v1/admin/webhooks/{webhook}/rotate", post(hook::rotate)),
         (Scope::Events, "POST", "/v1/admin/webhooks/{webhook}/replay", post(hook::replay)),
+        (Scope::Orders, "GET", "/v1/admin/mails/open", get(mail::list_open)),
+        (Scope::Orders, "POST", "/v1/admin/mails/{mail}/retry", post(mail::retry)),
         (Scope::Read, "GET", "/v1/admin/payments/open", get(order::list_open)),
         (Scope::Orders, "GET", "/v1/admin/payments/unreadable", get(order::list_unreadable)),
         (Scope::Orders, "DELETE", "/v1/admin/payments/unreadable/{id}", delete(order::put_away_unreadable)),

@@ -3,8 +3,9 @@
 use super::Front;
 use super::call::{self, Call, Id, Who, bad_field};
 use super::order::who_of;
+use super::refusal::Refusal;
 use super::reply::{Answer, private_json};
-use crate::checkout::PassOn;
+use crate::checkout::{OrderRequest, PassOn};
 use crate::error;
 use axum::body::Body;
 use axum::extract::{Path, State};
@@ -14,6 +15,7 @@ use seatwire_proto::code::ErrorCode;
 use seatwire_proto::id::{OrderId, TicketId};
 use serde::Deserialize;
 use serde_json::{Value, json};
+use sha2::{Digest, Sha256};
 
 /// Longest name and address of the person a ticket is passed on to.
 const MAX_NAME_CHARS: usize = 200;
@@ -47,7 +49,23 @@ pub(super) async fn print(State(front): State<Front>, headers: HeaderMap, who: W
     Ok(response)
 }
 
-/// Passes a ticket on to somebody else. Once: the old ticket is `transferred` then, and asking again finds no valid one.
+/// A ticket as the fields that phones' wallets ask for.
+pub(super) async fn wallet(
+    State(front): State<Front>,
+    Path((order, ticket)): Path<(String, String)>,
+    headers: HeaderMap,
+    who: Who,
+) -> Answer {
+    let order: OrderId = call::id(&order, ErrorCode::OrderNotFound)?;
+    let ticket: TicketId = call::id(&ticket, ErrorCode::OrderNotFound)?;
+    let identity = who_of(&front, who, &headers, order).await?.identity()?;
+    let fields = front.app.checkout.wallet(identity, order, ticket).await.map_err(|error| error::checkout(&error))?;
+    let fields = fields.ok_or(ErrorCode::OrderNotFound)?;
+    Ok(private_json(StatusCode::OK, fields.to_string().into_bytes()))
+}
+
+/// Passes a ticket on to somebody else. Once: the old ticket is `transferred` then, and asking again by another key finds no
+/// valid one; by the same key it is told what was done.
 pub(super) async fn transfer(
     State(front): State<Front>,
     Path((order, ticket)): Path<(String, String)>,
@@ -56,6 +74,7 @@ pub(super) async fn transfer(
 ) -> Answer {
     let order: OrderId = call::id(&order, ErrorCode::OrderNotFound)?;
     let ticket: TicketId = call::id(&ticket, ErrorCode::OrderNotFound)?;
+    let key = call.key()?;
     let Transfer { to } =
         parse_body(Value::Object(call.fields)).map_err(|field| bad_field(&field.path, &field.message))?;
     let fits = |text: &str| {
@@ -67,9 +86,19 @@ pub(super) async fn transfer(
     if !fits(&to.email) || !to.email.contains('@') {
         return Err(bad_field("/to/email", "expected an address").into());
     }
-    let ask = PassOn { identity: who.identity()?, order, ticket, name: to.name, email: to.email };
-    match front.app.checkout.pass_on(ask).await.map_err(|error| error::checkout(&error))? {
-        Ok(order) => Ok(private_json(StatusCode::OK, json!({"order": order}).to_string().into_bytes())),
-        Err(refusal) => Err(error::checkout_refusal(&refusal).into()),
+    let said = json!(["transfer", order, ticket, to.name, to.email]).to_string();
+    let request =
+        OrderRequest { identity: who.identity()?, key, fingerprint: Sha256::digest(said.as_bytes()).into(), order };
+    let ask = PassOn { request, ticket, name: to.name, email: to.email };
+    let answer = front.app.checkout.pass_on(ask).await.map_err(|error| error::checkout(&error))?;
+    match answer.outcome {
+        Ok(order) => {
+            let mut body = json!({"order": order});
+            if answer.is_replayed {
+                body["replayed"] = true.into();
+            }
+            Ok(private_json(StatusCode::OK, body.to_string().into_bytes()))
+        }
+        Err(refusal) => Err(Refusal::from(error::checkout_refusal(&refusal)).with_answer(None, answer.is_replayed)),
     }
 }

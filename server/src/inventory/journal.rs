@@ -97,6 +97,14 @@ pub struct Copied {
 }
 
 impl Inventory {
+    /// The hold in a record of the journal, its time over or not.
+    ///
+    /// # Errors
+    /// `Malformed` for bytes that are no record.
+    pub fn any_journalled_hold(identity: IdentityId, record: &[u8]) -> Result<Option<HoldRecord>, InventoryError> {
+        decode_hold(identity, &IdentityRecord::decode(record)?.hold)
+    }
+
     /// The hold in a record of the journal, if its time is not over: what was known a moment ago, while Redis is silent.
     ///
     /// # Errors

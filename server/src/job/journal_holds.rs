@@ -2,10 +2,13 @@
 //! event; the others look every second whether it is still alive and go on where it stopped. A node that cannot read on,
 //! because the stream went on without it or a new life began, copies every record once and then follows again.
 
+mod tell;
+
 use crate::app::App;
 use crate::catalogue::EventFacts;
 use crate::inventory::{Changes, CopyCursor, InventoryError, StreamPosition};
 use crate::shutdown::Phase;
+use crate::store::event_log;
 use crate::store::hold_journal::{self, JournalAnswer, JournalPosition, JournalRecord};
 use futures_util::future::join_all;
 use seatwire_proto::id::EventId;
@@ -208,7 +211,7 @@ impl Journal<'_> {
             );
         }
         let answers: Vec<JournalAnswer> = answers.into_values().collect();
-        let written = hold_journal::write(self.app.store.pool(), self.writer, &to, &records, &answers).await?;
+        let written = self.write_all(&to, &records, &answers).await?;
         self.app.metrics.journal_records.inc_by(records.len() as u64);
         for to in to {
             if written.contains(&to.event) {
@@ -219,6 +222,30 @@ impl Journal<'_> {
             }
         }
         Ok(is_full)
+    }
+
+    /// Writes records and answers; where organisers want to hear of holds, what they mean stands in the log with them.
+    async fn write_all(
+        &self,
+        to: &[JournalPosition],
+        records: &[JournalRecord],
+        answers: &[JournalAnswer],
+    ) -> anyhow::Result<Vec<EventId>> {
+        let pool = self.app.store.pool();
+        if !self.app.config.notice.tells_holds {
+            return Ok(hold_journal::write(pool, self.writer, to, records, answers).await?);
+        }
+        let mut transaction = pool.begin().await?;
+        let before = hold_journal::before(&mut *transaction, records).await?;
+        let written = hold_journal::write(&mut *transaction, self.writer, to, records, answers).await?;
+        let now_ms = self.app.clock.now_ms();
+        for (event, rows) in tell::changes(&before, records)? {
+            if written.contains(&event) {
+                event_log::insert_all(&mut *transaction, event, &rows, now_ms).await?;
+            }
+        }
+        transaction.commit().await?;
+        Ok(written)
     }
 
     fn lose(&mut self, event: EventId) {
@@ -252,7 +279,7 @@ impl Journal<'_> {
             return Ok(true);
         }
         let began = self.copies.get(&event.id).map_or(copied.newest, |(_, began)| *began);
-        let written = hold_journal::write(pool, self.writer, &[at], &copied.records, &copied.answers).await?;
+        let written = self.write_all(&[at], &copied.records, &copied.answers).await?;
         self.app.metrics.journal_records.inc_by(copied.records.len() as u64);
         if written.is_empty() {
             self.lose(event.id);

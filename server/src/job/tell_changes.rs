@@ -4,12 +4,16 @@
 use super::Round;
 use crate::app::App;
 use crate::catalogue::EventFacts;
-use crate::store::event_change;
+use crate::store::{event_change, event_log};
 use seatwire_proto::server::EventState;
 use std::sync::Arc;
 
 /// Changes told to the shelf in one round; the next follows within a second.
 const MAX_TOLD: u32 = 20;
+/// Openings by time noted in one round.
+const MAX_OPENED: u32 = 50;
+/// An event that opened longer ago, while no node ran, is not news.
+const OPENING_IS_NEWS_MS: u64 = 24 * 3_600_000;
 
 pub(super) async fn run(app: &Arc<App>) -> anyhow::Result<Round> {
     for live in app.seatmap.live_events() {
@@ -34,7 +38,18 @@ pub(super) async fn run(app: &Arc<App>) -> anyhow::Result<Round> {
             tracing::warn!(event = %facts.id, error = %format!("{error:#}"), "an event is looked at later");
         }
     }
+    note_openings(app).await?;
     Ok(Round { is_full: false })
+}
+
+/// Selling begins by time alone: whoever looks first notes it.
+async fn note_openings(app: &Arc<App>) -> anyhow::Result<()> {
+    let now_ms = app.clock.now_ms();
+    let mut transaction = app.store.pool().begin().await?;
+    let since_ms = now_ms.saturating_sub(OPENING_IS_NEWS_MS);
+    event_log::insert_openings(&mut transaction, since_ms, now_ms, MAX_OPENED).await?;
+    transaction.commit().await?;
+    Ok(())
 }
 
 async fn follow(app: &Arc<App>, facts: &Arc<EventFacts>, may_have_holds: bool) -> anyhow::Result<()> {

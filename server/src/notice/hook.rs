@@ -1,12 +1,14 @@
 //! Webhooks to organisers by the Standard Webhooks specification (headers `webhook-id`, `webhook-timestamp`,
 //! `webhook-signature` with `v1` HMAC-SHA256 over `id.timestamp.body`): sent until taken, on its recommended schedule; a
-//! rotated secret signs beside the new one for a day; no redirects; public addresses only.
+//! rotated secret signs beside the new one for a day; an endpoint that takes nothing for days is disabled; no redirects;
+//! public addresses only.
 
 use super::Notices;
 use crate::outbound::may_be_public;
 use crate::store::StoreError;
-use crate::store::event_log::{self, LogCursor, LogRow};
-use crate::store::webhook_endpoint::{self, Delivery, EndpointRow, EndpointSecret};
+use crate::store::event_log::{self, LogCursor, LogKind, LogRow};
+use crate::store::webhook_delivery::{self, Delivery, DeliveryRow};
+use crate::store::webhook_endpoint::{self, EndpointRow, EndpointSecret};
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
 use bytes::Bytes;
@@ -39,6 +41,11 @@ const OLD_SECRET_MS: u64 = 24 * 3_600_000;
 const SECRET_BYTES: usize = 32;
 /// Longest address of an endpoint.
 const MAX_URL_CHARS: usize = 500;
+/// An endpoint that took nothing for so long is disabled: longer than any retry waits, so that a weekend's outage of a
+/// receiver ends with its next answer.
+const FAILING_MS: u64 = 5 * 24 * 3_600_000;
+/// Words of a subscription: each type and each group once.
+const MAX_TYPES: usize = 64;
 
 /// Why an endpoint was not made.
 #[derive(Debug, thiserror::Error)]
@@ -46,6 +53,9 @@ pub enum HookError {
     /// It is no address that may be called.
     #[error("{0}")]
     Refused(&'static str),
+    /// Nothing of this name is ever told.
+    #[error("no such type: {0}")]
+    NoSuchType(String),
     /// Postgres did not take it.
     #[error(transparent)]
     Store(#[from] StoreError),
@@ -60,6 +70,16 @@ pub struct NewHook {
     pub secret: String,
 }
 
+fn check_types(types: &[String]) -> Result<(), HookError> {
+    if types.is_empty() || types.len() > MAX_TYPES {
+        return Err(HookError::NoSuchType("expected 1 to 64 of them".into()));
+    }
+    match types.iter().find(|word| !LogKind::is_wanted_word(word)) {
+        Some(word) => Err(HookError::NoSuchType(word.clone())),
+        None => Ok(()),
+    }
+}
+
 fn draw_secret() -> String {
     format!("whsec_{}", STANDARD.encode(rand::random::<[u8; SECRET_BYTES]>()))
 }
@@ -69,7 +89,8 @@ impl Notices {
     ///
     /// # Errors
     /// `Refused` for what is no HTTPS address outside of our own network.
-    pub async fn add_hook(&self, url: &str) -> Result<NewHook, HookError> {
+    pub async fn add_hook(&self, url: &str, types: Option<&[String]>) -> Result<NewHook, HookError> {
+        types.map_or(Ok(()), check_types)?;
         let uri: Uri = url.parse().map_err(|_| HookError::Refused("expected an address"))?;
         let is_https = uri.scheme_str() == Some("https");
         if url.chars().count() > MAX_URL_CHARS || uri.host().is_none() {
@@ -83,7 +104,7 @@ impl Notices {
         }
         let new = NewHook { id: Uuid::now_v7(), secret: draw_secret() };
         let secrets = [EndpointSecret { secret: new.secret.clone(), until_ms: None }];
-        webhook_endpoint::insert(self.store.pool(), new.id, url, &secrets, self.clock.now_ms()).await?;
+        webhook_endpoint::insert(self.store.pool(), new.id, url, types, &secrets, self.clock.now_ms()).await?;
         Ok(new)
     }
 
@@ -93,6 +114,37 @@ impl Notices {
     /// When Postgres does not answer.
     pub async fn hooks(&self) -> Result<Vec<EndpointRow>, StoreError> {
         webhook_endpoint::list(self.store.pool()).await
+    }
+
+    /// Sets what an endpoint wants, from what happens next on. False: there is none of this id.
+    ///
+    /// # Errors
+    /// `NoSuchType` for what is never told.
+    pub async fn set_hook_types(&self, id: Uuid, types: Option<&[String]>) -> Result<bool, HookError> {
+        types.map_or(Ok(()), check_types)?;
+        Ok(webhook_endpoint::set_types(self.store.pool(), id, types).await?)
+    }
+
+    /// Sends to an endpoint again, also what it did not take before. False: there is none of this id.
+    ///
+    /// # Errors
+    /// When Postgres does not answer.
+    pub async fn enable_hook(&self, id: Uuid) -> Result<bool, StoreError> {
+        webhook_endpoint::enable(self.store.pool(), id, self.clock.now_ms()).await
+    }
+
+    /// Deliveries to an endpoint, newest first, behind `before`.
+    ///
+    /// # Errors
+    /// When Postgres does not answer.
+    pub async fn deliveries(
+        &self,
+        id: Uuid,
+        before: Option<i64>,
+        only_open: bool,
+        limit: u32,
+    ) -> Result<Vec<DeliveryRow>, StoreError> {
+        webhook_delivery::deliveries(self.store.pool(), id, before, only_open, limit).await
     }
 
     /// Gives an endpoint a new secret; the old one signs as well for a day. What was disabled is sent again. `None`: there is
@@ -116,7 +168,11 @@ impl Notices {
                 .take(1)
                 .map(|old| EndpointSecret { secret: old.secret, until_ms: Some(now_ms + OLD_SECRET_MS) }),
         );
-        Ok(webhook_endpoint::set_secrets(pool, id, &secrets).await?.then_some(new))
+        let is_there = webhook_endpoint::set_secrets(pool, id, &secrets).await?;
+        if known.disabled.is_some() {
+            webhook_endpoint::enable(pool, id, now_ms).await?;
+        }
+        Ok(is_there.then_some(new))
     }
 
     /// Forgets an endpoint. False: there is none of this id.
@@ -132,7 +188,15 @@ impl Notices {
     /// # Errors
     /// When Postgres does not answer.
     pub async fn replay_hook(&self, id: Uuid, after: LogCursor) -> Result<u64, StoreError> {
-        webhook_endpoint::replay(self.store.pool(), id, after, self.clock.now_ms()).await
+        webhook_delivery::replay(self.store.pool(), id, after, self.clock.now_ms()).await
+    }
+
+    /// Sends an endpoint one message once more. False: it was never on its way there.
+    ///
+    /// # Errors
+    /// When Postgres does not answer.
+    pub async fn replay_hook_one(&self, id: Uuid, log_id: i64) -> Result<bool, StoreError> {
+        webhook_delivery::replay_one(self.store.pool(), id, log_id, self.clock.now_ms()).await
     }
 
     /// What happened behind a cursor, oldest first; at most `limit`.
@@ -149,9 +213,9 @@ impl Notices {
     /// When Postgres does not answer.
     pub async fn send_hooks(&self) -> anyhow::Result<usize> {
         let (pool, now_ms) = (self.store.pool(), self.clock.now_ms());
-        webhook_endpoint::fan_out(pool, now_ms, FAN_OUT).await?;
+        webhook_delivery::fan_out(pool, now_ms, FAN_OUT).await?;
         let tries = RETRIES_S.len() as u32 + 1;
-        let due = webhook_endpoint::take(pool, now_ms, now_ms + TAKEN_MS, tries, BATCH).await?;
+        let due = webhook_delivery::take(pool, now_ms, now_ms + TAKEN_MS, tries, BATCH).await?;
         let count = due.len();
         let mut sent = futures_util::stream::iter(due)
             .map(|delivery| async move {
@@ -161,14 +225,20 @@ impl Notices {
             .buffer_unordered(CONCURRENCY);
         while let Some((delivery, answer)) = sent.next().await {
             match answer {
-                Ok(()) => webhook_endpoint::set_sent(pool, &delivery, self.clock.now_ms()).await?,
+                Ok(()) => webhook_delivery::set_sent(pool, &delivery, self.clock.now_ms()).await?,
                 Err(failure) => {
                     let at = (delivery.tries_n as usize - 1).min(RETRIES_S.len() - 1);
                     let wait_ms = (RETRIES_S[at] as f64 * 1_000.0 * rand::random_range(1.0..1.1)) as u64;
                     tracing::debug!(url = delivery.url, failure, "a webhook waits");
-                    webhook_endpoint::put_off(pool, &delivery, &failure, self.clock.now_ms() + wait_ms).await?;
+                    let now_ms = self.clock.now_ms();
+                    webhook_delivery::put_off(pool, &delivery, &failure, now_ms, now_ms + wait_ms).await?;
+                    let before_ms = now_ms.saturating_sub(FAILING_MS);
                     if failure == GONE {
-                        webhook_endpoint::disable(pool, delivery.endpoint, GONE, self.clock.now_ms()).await?;
+                        webhook_endpoint::disable(pool, delivery.endpoint, GONE, now_ms).await?;
+                    } else if webhook_endpoint::disable_if_failing(pool, delivery.endpoint, before_ms, DEAD, now_ms)
+                        .await?
+                    {
+                        tracing::error!(url = delivery.url, "a webhook took nothing for five days and is disabled");
                     }
                 }
             }
@@ -206,6 +276,7 @@ impl Notices {
 }
 
 const GONE: &str = "the receiver answered 410 Gone";
+const DEAD: &str = "nothing was taken for five days";
 
 /// `v1,` and the signature; `None` for a secret that is none.
 fn sign(secret: &str, id: &str, timestamp: &str, body: &str) -> Option<String> {

@@ -1,19 +1,22 @@
-//! Mails that are due: taken, composed with their tickets, brought on their way; again after a failure, and left to a person
-//! after many.
+//! Mails that are due: taken, composed with their tickets, brought on their way; again after a failure; given up, and left to a
+//! person, when the server refuses one for good or none took it for two days.
 
-use super::Notices;
-use super::text::{Facts, money, words};
+use super::post::PostError;
+use super::text::{Facts, money, plain, words};
+use super::{Notices, page};
 use crate::checkout::Letter;
-use crate::store::mail::{self, MailKind, MailRow};
-use anyhow::Context;
+use crate::store::StoreError;
+use crate::store::mail::{self, MailKind, MailRow, OpenMail};
 use lettre::Message;
+use lettre::address::AddressError;
+use lettre::message::header::{HeaderName, HeaderValue};
 use lettre::message::{Attachment, Mailbox, MultiPart, SinglePart};
 
 /// Mails of one round.
 const BATCH: u32 = 20;
 /// A mail taken by a node that dies is taken again after this: longer than a server may take.
 const TAKEN_MS: u64 = 60_000;
-/// First wait after a failure; doubles.
+/// First wait after a failure; doubles. Greylisting servers want at least a minute or two.
 const FIRST_RETRY_MS: u64 = 30_000;
 /// Longest such wait.
 const MAX_RETRY_MS: u64 = 3_600_000;
@@ -27,53 +30,95 @@ impl Notices {
     /// When Postgres does not answer.
     pub async fn send_mails(&self) -> anyhow::Result<usize> {
         let (pool, now_ms) = (self.store.pool(), self.clock.now_ms());
-        let due = mail::take(pool, now_ms, now_ms + TAKEN_MS, MAX_TRIES, BATCH).await?;
+        let due = mail::take(pool, now_ms, now_ms + TAKEN_MS, BATCH).await?;
         for row in &due {
-            match self.send(row).await {
-                Ok(()) => mail::set_sent(pool, row.id, self.clock.now_ms()).await?,
-                Err(error) => {
-                    let wait_ms = (FIRST_RETRY_MS << row.tries_n.min(10)).min(MAX_RETRY_MS);
-                    tracing::warn!(order = %row.order, tries = row.tries_n, error = %format!("{error:#}"), "a mail waits");
-                    mail::put_off(pool, row.id, &format!("{error:#}"), self.clock.now_ms() + wait_ms).await?;
+            let error = match self.send(row).await {
+                Ok(()) => {
+                    mail::set_sent(pool, row.id, self.clock.now_ms()).await?;
+                    continue;
                 }
+                Err(error) => error,
+            };
+            let (now_ms, text) = (self.clock.now_ms(), error.to_string());
+            if matches!(error, PostError::Refused(_)) || row.tries_n >= MAX_TRIES {
+                tracing::error!(order = %row.order, tries = row.tries_n, error = text, "a mail is given up");
+                mail::give_up(pool, row.id, &text, now_ms).await?;
+            } else {
+                let wait_ms = (FIRST_RETRY_MS << row.tries_n.min(10)).min(MAX_RETRY_MS);
+                tracing::warn!(order = %row.order, tries = row.tries_n, error = text, "a mail waits");
+                mail::put_off(pool, row.id, &text, now_ms + wait_ms).await?;
             }
         }
         Ok(due.len())
     }
 
-    async fn send(&self, row: &MailRow) -> anyhow::Result<()> {
-        let letter = self.checkout.letter(row.order, row.ticket, row.kind == MailKind::OrderPaid).await?;
-        let Some(letter) = letter else { return Ok(()) };
-        let page = self.catalogue.page(letter.event).await?.context("the event is not there")?;
+    /// Mails that were given up or failed so far, newest first, behind `before`.
+    ///
+    /// # Errors
+    /// When Postgres does not answer.
+    pub async fn open_mails(&self, before: Option<i64>, limit: u32) -> Result<Vec<OpenMail>, StoreError> {
+        mail::list_open(self.store.pool(), before, limit).await
+    }
+
+    /// Tries a mail again at once. False: there is none of this id that was not sent.
+    ///
+    /// # Errors
+    /// When Postgres does not answer.
+    pub async fn retry_mail(&self, id: i64) -> Result<bool, StoreError> {
+        mail::retry(self.store.pool(), id, self.clock.now_ms()).await
+    }
+
+    async fn send(&self, row: &MailRow) -> Result<(), PostError> {
+        let later = |error: &dyn std::fmt::Display| PostError::Later(error.to_string());
+        let letter = self.checkout.letter(row.order, row.ticket, row.kind == MailKind::OrderPaid).await;
+        let Some(letter) = letter.map_err(|error| later(&error))? else { return Ok(()) };
+        let page = self.catalogue.page(letter.event).await.map_err(|error| later(&error))?;
+        let page = page.ok_or_else(|| later(&"the event is not there"))?;
         let event = &page.body.summary;
+        let venue = format!("{}, {}", event.venue.name, event.venue.city);
+        let mail = self.compose(row, &letter, &event.name, &venue)?;
+        self.post.send(&format!("{:08}-{}", row.id, row.order), mail).await
+    }
+
+    fn compose(&self, row: &MailRow, letter: &Letter, event: &str, venue: &str) -> Result<Message, PostError> {
+        let never = |error: &dyn std::fmt::Display| PostError::Refused(error.to_string());
         let currency = letter.currency.as_str();
-        let Letter { name, email, lang, reference, total_minor, refunded_minor, tickets_pdf, .. } = &letter;
+        let Letter { name, email, lang, reference, total_minor, refunded_minor, tickets_pdf, .. } = letter;
         let facts = Facts {
             name,
-            event: &event.name,
+            event,
             starts: &letter.starts,
-            venue: &format!("{}, {}", event.venue.name, event.venue.city),
+            venue,
             reference,
-            total: &money(*total_minor, currency),
-            refunded: &money(*refunded_minor, currency),
+            total: &money(*total_minor, currency, lang),
+            refunded: &money(*refunded_minor, currency, lang),
             link: &format!("{}/pay/{}#{}", self.public_url, row.order, letter.pay_secret),
         };
-        let (subject, text) = words(row.kind, lang, &facts);
-        let to = Mailbox::new(Some(name.clone()), email.parse().context("the buyer's address")?);
+        let words = words(row.kind, lang, &facts);
+        let to = email.parse().map_err(|error: AddressError| never(&format!("the address: {error}")))?;
+        let from: Mailbox =
+            self.config.mail_from.parse().map_err(|error: AddressError| never(&format!("our address: {error}")))?;
         let builder = Message::builder()
-            .from(self.config.mail_from.parse().context("SEATWIRE_MAIL_FROM")?)
-            .to(to)
-            .subject(subject)
-            // The same mail sent twice is one mail for those who look at this.
-            .message_id(Some(format!("<{}.{}@seatwire>", row.order, row.id)));
-        let text = SinglePart::plain(text);
+            // The same mail sent twice, because its server was not heard, is one mail for those who look at this.
+            .message_id(Some(format!("<{}.{}@{}>", row.order, row.id, from.email.domain())))
+            .from(from)
+            .to(Mailbox::new(Some(name.clone()), to))
+            .subject(&words.subject)
+            .raw_header(HeaderValue::new(
+                HeaderName::new_from_ascii_str("Auto-Submitted"),
+                "auto-generated".to_owned(),
+            ));
+        let text = MultiPart::alternative()
+            .singlepart(SinglePart::plain(plain(&words)))
+            .singlepart(SinglePart::html(page::html(&words)));
         let mail = match tickets_pdf {
             Some(pdf) => {
-                let attached = Attachment::new("tickets.pdf".into()).body(pdf.clone(), "application/pdf".parse()?);
-                builder.multipart(MultiPart::mixed().singlepart(text).singlepart(attached))?
+                let kind = "application/pdf".parse().map_err(|_| never(&"the type of a PDF"))?;
+                let attached = Attachment::new("tickets.pdf".into()).body(pdf.clone(), kind);
+                builder.multipart(MultiPart::mixed().multipart(text).singlepart(attached))
             }
-            None => builder.singlepart(text)?,
+            None => builder.multipart(text),
         };
-        self.post.send(&format!("{:08}-{}", row.id, row.order), mail).await
+        mail.map_err(|error| never(&error))
     }
 }

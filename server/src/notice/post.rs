@@ -2,17 +2,45 @@
 
 use crate::config::NoticeConfig;
 use anyhow::Context;
+use lettre::transport::smtp;
 use lettre::{AsyncSmtpTransport, AsyncTransport, Message, Tokio1Executor};
 use std::path::PathBuf;
 use std::time::Duration;
 
 /// Longest wait for the SMTP server.
 const SMTP_TIMEOUT: Duration = Duration::from_secs(20);
+/// Answers to a person's address or to the mail itself (RFC 5321, 4.2.3) that will not be others tomorrow. Those to us, such
+/// as a wrong password, are an operator's to mend, and the mail waits.
+const REFUSALS: [u16; 7] = [550, 551, 552, 553, 554, 555, 556];
 
 #[derive(Debug, Clone)]
 pub(super) enum Post {
     Smtp(AsyncSmtpTransport<Tokio1Executor>),
     Folder(PathBuf),
+}
+
+/// Why a mail is not on its way.
+#[derive(Debug, thiserror::Error)]
+pub(super) enum PostError {
+    /// The server will never take it.
+    #[error("refused: {0}")]
+    Refused(String),
+    /// Perhaps later.
+    #[error("{0}")]
+    Later(String),
+}
+
+impl From<smtp::Error> for PostError {
+    fn from(error: smtp::Error) -> Self {
+        let is_refusal = error.status().is_some_and(|code| REFUSALS.contains(&u16::from(code)));
+        let mut text = error.to_string();
+        let mut source = std::error::Error::source(&error);
+        while let Some(inner) = source {
+            text = format!("{text}: {inner}");
+            source = inner.source();
+        }
+        if is_refusal { Self::Refused(text) } else { Self::Later(text) }
+    }
 }
 
 impl Post {
@@ -30,17 +58,20 @@ impl Post {
     }
 
     /// Brings a mail on its way. `name` tells it apart in a folder.
-    pub(super) async fn send(&self, name: &str, mail: Message) -> anyhow::Result<()> {
+    pub(super) async fn send(&self, name: &str, mail: Message) -> Result<(), PostError> {
         match self {
             Self::Smtp(transport) => {
                 transport.send(mail).await?;
             }
             Self::Folder(folder) => {
-                tokio::fs::create_dir_all(folder).await?;
-                // Whole when it is there.
-                let (part, whole) = (folder.join(format!("{name}.part")), folder.join(format!("{name}.eml")));
-                tokio::fs::write(&part, mail.formatted()).await?;
-                tokio::fs::rename(&part, &whole).await?;
+                let kept = async {
+                    tokio::fs::create_dir_all(folder).await?;
+                    // Whole when it is there.
+                    let (part, whole) = (folder.join(format!("{name}.part")), folder.join(format!("{name}.eml")));
+                    tokio::fs::write(&part, mail.formatted()).await?;
+                    tokio::fs::rename(&part, &whole).await
+                };
+                kept.await.map_err(|error| PostError::Later(error.to_string()))?;
             }
         }
         Ok(())

@@ -1,11 +1,15 @@
 //! What happened, in an order that readers may rely on: rows are written with their cause and read only once every older
 //! transaction has ended, so that a cursor never skips one that committed late.
 
+mod kind;
+
+pub use kind::LogKind;
+
 use super::StoreError;
 use seatwire_proto::id::EventId;
-use serde_json::Value;
-use sqlx::PgExecutor;
+use serde_json::{Value, json};
 use sqlx::types::Json;
+use sqlx::{PgConnection, PgExecutor};
 
 /// A place in the log.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Default)]
@@ -52,15 +56,32 @@ pub struct LogRow {
 pub async fn insert(
     executor: impl PgExecutor<'_>,
     event: EventId,
-    kind: &str,
+    kind: LogKind,
     body: &Value,
     now_ms: u64,
 ) -> Result<(), StoreError> {
+    insert_all(executor, event, &[(kind, body.clone())], now_ms).await
+}
+
+/// Notes several things that happened together, in this order.
+///
+/// # Errors
+/// When Postgres cannot answer.
+pub async fn insert_all(
+    executor: impl PgExecutor<'_>,
+    event: EventId,
+    rows: &[(LogKind, Value)],
+    now_ms: u64,
+) -> Result<(), StoreError> {
+    if rows.is_empty() {
+        return Ok(());
+    }
     sqlx::query!(
-        "insert into event_log (event_id, kind, body, created_ms) values ($1, $2, $3, $4)",
+        "insert into event_log (event_id, kind, body, created_ms)
+         select $1, kind, body, $4 from unnest($2::text[], $3::jsonb[]) with ordinality as t(kind, body, n) order by n",
         event.uuid(),
-        kind,
-        Json(body) as _,
+        &rows.iter().map(|(kind, _)| kind.as_str().to_owned()).collect::<Vec<_>>(),
+        &rows.iter().map(|(_, body)| body.clone()).collect::<Vec<_>>(),
         now_ms.cast_signed()
     )
     .execute(executor)
@@ -101,4 +122,39 @@ pub async fn list_after(
             })
         })
         .collect()
+}
+
+/// Notes events whose presale or on-sale began by itself, each once; at most `limit`. Those that opened before `since_ms`
+/// are old news.
+///
+/// # Errors
+/// When Postgres cannot answer.
+pub async fn insert_openings(
+    transaction: &mut PgConnection,
+    since_ms: u64,
+    now_ms: u64,
+    limit: u32,
+) -> Result<(), StoreError> {
+    let opened = sqlx::query!(
+        r#"with due as (
+               select id, kind, at_ms from events, lateral (values ('presale', presale_ms), ('on_sale', on_sale_ms))
+                   as t(kind, at_ms)
+               where state in ('scheduled', 'presale', 'on_sale') and at_ms > $1 and at_ms <= $2
+                   and not exists (select 1 from event_openings o
+                       where o.event_id = events.id and o.kind = t.kind and o.at_ms = t.at_ms)
+               order by at_ms limit $3)
+           insert into event_openings (event_id, kind, at_ms) select id, kind, at_ms from due
+           on conflict do nothing returning event_id, kind, at_ms"#,
+        since_ms.cast_signed(),
+        now_ms.cast_signed(),
+        i64::from(limit)
+    )
+    .fetch_all(&mut *transaction)
+    .await?;
+    for row in opened {
+        let event = EventId::from_uuid(row.event_id);
+        let kind = if row.kind == "presale" { LogKind::EventPresale } else { LogKind::EventOnSale };
+        insert(&mut *transaction, event, kind, &json!({"event": event, "opened_ms": row.at_ms}), now_ms).await?;
+    }
+    Ok(())
 }

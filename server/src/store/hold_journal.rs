@@ -282,6 +282,26 @@ pub async fn of_event(executor: impl PgExecutor<'_>, event: EventId) -> Result<V
     Ok(rows.into_iter().map(|row| written(row.identity_id, row.record)).collect())
 }
 
+/// What stands of the identities of these records before they are written.
+///
+/// # Errors
+/// When Postgres cannot answer.
+pub async fn before(
+    executor: impl PgExecutor<'_>,
+    records: &[JournalRecord],
+) -> Result<Vec<(EventId, WrittenRecord)>, StoreError> {
+    let rows = sqlx::query!(
+        "select r.event_id, r.identity_id, r.record from journal_records r
+         join unnest($1::uuid[], $2::uuid[]) as t(event_id, identity_id) using (event_id, identity_id)",
+        &records.iter().map(|record| record.event.uuid()).collect::<Vec<_>>(),
+        &records.iter().map(|record| record.identity.uuid()).collect::<Vec<_>>()
+    )
+    .fetch_all(executor)
+    .await?;
+    let written = |identity, record| WrittenRecord { identity: IdentityId::from_uuid(identity), record };
+    Ok(rows.into_iter().map(|row| (EventId::from_uuid(row.event_id), written(row.identity_id, row.record))).collect())
+}
+
 /// Answers of an event that were given since then.
 ///
 /// # Errors

@@ -69,7 +69,7 @@ pub async fn insert(
     Ok(())
 }
 
-/// Takes due mails until `until_ms`, oldest first; at most `limit`. Those tried `max_tries` times are left to a person.
+/// Takes due mails until `until_ms`, oldest first; at most `limit`.
 ///
 /// # Errors
 /// When Postgres cannot answer.
@@ -77,17 +77,15 @@ pub async fn take(
     executor: impl PgExecutor<'_>,
     now_ms: u64,
     until_ms: u64,
-    max_tries: u32,
     limit: u32,
 ) -> Result<Vec<MailRow>, StoreError> {
     let rows = sqlx::query!(
         "update mails set due_ms = $2, tries_n = tries_n + 1 where mail_id in (
-             select mail_id from mails where sent_ms is null and due_ms <= $1 and tries_n < $3
-             order by due_ms limit $4 for update skip locked)
+             select mail_id from mails where sent_ms is null and given_up_ms is null and due_ms <= $1
+             order by due_ms limit $3 for update skip locked)
          returning mail_id, kind, order_id, ticket_id, tries_n",
         now_ms.cast_signed(),
         until_ms.cast_signed(),
-        max_tries.cast_signed(),
         i64::from(limit)
     )
     .fetch_all(executor)
@@ -131,4 +129,86 @@ pub async fn put_off(executor: impl PgExecutor<'_>, id: i64, failure: &str, due_
         .execute(executor)
         .await?;
     Ok(())
+}
+
+/// Not sent, and not tried again by itself.
+///
+/// # Errors
+/// When Postgres cannot answer.
+pub async fn give_up(executor: impl PgExecutor<'_>, id: i64, failure: &str, now_ms: u64) -> Result<(), StoreError> {
+    sqlx::query!(
+        "update mails set given_up_ms = $3, failure = $2 where mail_id = $1 and sent_ms is null",
+        id,
+        failure,
+        now_ms.cast_signed()
+    )
+    .execute(executor)
+    .await?;
+    Ok(())
+}
+
+/// Tries a mail again that was not sent. False: there is none.
+///
+/// # Errors
+/// When Postgres cannot answer.
+pub async fn retry(executor: impl PgExecutor<'_>, id: i64, now_ms: u64) -> Result<bool, StoreError> {
+    let done = sqlx::query!(
+        "update mails set given_up_ms = null, tries_n = 0, due_ms = $2 where mail_id = $1 and sent_ms is null",
+        id,
+        now_ms.cast_signed()
+    )
+    .execute(executor)
+    .await?;
+    Ok(done.rows_affected() == 1)
+}
+
+/// A mail that did not arrive so far.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct OpenMail {
+    /// Its number.
+    pub id: i64,
+    /// What about.
+    pub kind: String,
+    /// Which order.
+    pub order: OrderId,
+    /// Tries so far.
+    pub tries_n: u32,
+    /// Why the last one failed.
+    pub failure: String,
+    /// When the next one is due; `None`: it was given up.
+    pub next_try_ms: Option<u64>,
+    /// When it was owed.
+    pub created_ms: u64,
+}
+
+/// Mails that failed and did not arrive since, given up or not, newest first, behind `before`; at most `limit`.
+///
+/// # Errors
+/// When Postgres cannot answer.
+pub async fn list_open(
+    executor: impl PgExecutor<'_>,
+    before: Option<i64>,
+    limit: u32,
+) -> Result<Vec<OpenMail>, StoreError> {
+    let rows = sqlx::query!(
+        r#"select mail_id, kind, order_id, tries_n, failure as "failure!", due_ms, given_up_ms, created_ms from mails
+           where sent_ms is null and failure is not null and ($1::bigint is null or mail_id < $1)
+           order by mail_id desc limit $2"#,
+        before,
+        i64::from(limit)
+    )
+    .fetch_all(executor)
+    .await?;
+    Ok(rows
+        .into_iter()
+        .map(|row| OpenMail {
+            id: row.mail_id,
+            kind: row.kind,
+            order: OrderId::from_uuid(row.order_id),
+            tries_n: row.tries_n.cast_unsigned(),
+            failure: row.failure,
+            next_try_ms: row.given_up_ms.is_none().then_some(row.due_ms.cast_unsigned()),
+            created_ms: row.created_ms.cast_unsigned(),
+        })
+        .collect())
 }

@@ -1,6 +1,7 @@
 //! What one step of an order writes, in one statement where several rows belong together: the way to Postgres and back is
 //! most of what a statement costs, and a checkout goes it while buyers wait. Either all of a statement stands or nothing.
 
+use super::event_log::LogKind;
 use super::mail::MailKind;
 use super::order::OrderRow;
 use super::order_state::OrderState;
@@ -8,11 +9,12 @@ use super::outbox::Errand;
 use super::ticket::NewTicket;
 use super::{StoreError, instrument_use};
 use seatwire_proto::seat::SeatIndex;
-use serde_json::Value;
+use serde_json::{Value, json};
 use sqlx::PgConnection;
 use sqlx::types::{Json, Uuid};
 
-/// Enters a new order with its seats reserved and what its identity and its card have by it. `seats` in any order;
+/// Enters a new order with its seats reserved and what its identity and its card have by it. `facts`: the order as the
+/// organisers' log has it. `seats` in any order;
 /// places of areas are reserved apart.
 ///
 /// # Errors
@@ -21,6 +23,7 @@ pub async fn insert(
     transaction: &mut PgConnection,
     order: &OrderRow,
     seats: &[SeatIndex],
+    facts: &Value,
     seats_per_identity: u32,
     seats_per_instrument: Option<u32>,
 ) -> Result<(), StoreError> {
@@ -35,7 +38,9 @@ pub async fn insert(
          used as (
              insert into identity_use (event_id, identity_id, used, limit_n) values ($2, $3, $10, $24)
              on conflict (event_id, identity_id) do update
-             set used = identity_use.used + excluded.used, limit_n = excluded.limit_n)
+             set used = identity_use.used + excluded.used, limit_n = excluded.limit_n),
+         logged as (
+             insert into event_log (event_id, kind, body, created_ms) values ($2, 'order.created', $26, $21))
          insert into orders (order_id, event_id, identity_id, hold_id, epoch, reference, command_key, state, lines,
              seats_n, total_minor, captured_minor, currency, buyer_name, buyer_email, pay_secret, provider,
              state_since_ms, lock_until_ms, check_at_ms, created_ms, lang, instrument)
@@ -65,7 +70,8 @@ pub async fn insert(
         order.lang,
         &seats,
         seats_per_identity.cast_signed(),
-        order.instrument
+        order.instrument,
+        Json(facts) as _
     )
     .execute(&mut *transaction)
     .await?;
@@ -100,6 +106,7 @@ pub async fn sell(
     let seats: Vec<Option<i32>> = tickets.iter().map(|t| t.seat.map(|seat| seat.0.cast_signed())).collect();
     let areas: Vec<Option<i32>> = tickets.iter().map(|t| t.area.map(|area| area.0.cast_signed())).collect();
     let codes: Vec<String> = tickets.iter().map(|ticket| ticket.code.clone()).collect();
+    let told: Vec<Value> = tickets.iter().map(|ticket| told(order, ticket)).collect();
     let sold = sqlx::query_scalar!(
         r#"with ended as (
                update payment_attempts set state = 'succeeded', decline_reason = null, charge_id = $10, final_ms = $4
@@ -110,6 +117,9 @@ pub async fn sell(
                select $1, id, $2, $3, line, seat, area, code, 'valid', $4
                from unnest($5::uuid[], $6::integer[], $7::integer[], $8::integer[], $9::text[])
                    as t(id, line, seat, area, code)),
+           told as (
+               insert into event_log (event_id, kind, body, created_ms)
+               select $1, 'ticket.issued', body, $4 from unnest($11::jsonb[]) as t(body)),
            sold as (
                update taken_seats set state = 'sold' where event_id = $1 and order_id = $2 and state = 'reserved'
                returning 1)
@@ -123,11 +133,24 @@ pub async fn sell(
         &seats as &[Option<i32>],
         &areas as &[Option<i32>],
         &codes,
-        sale.charge
+        sale.charge,
+        &told
     )
     .fetch_one(transaction)
     .await?;
     Ok(sold.cast_unsigned())
+}
+
+/// A ticket as the organisers' log has it: without its code.
+fn told(order: &OrderRow, ticket: &NewTicket) -> Value {
+    let mut body = json!({"ticket": ticket.id, "order": order.id, "event": order.event});
+    if let Some(seat) = ticket.seat {
+        body["seat"] = json!(seat);
+    }
+    if let Some(area) = ticket.area {
+        body["area"] = json!(area);
+    }
+    body
 }
 
 /// What others are owed after a step.
@@ -136,7 +159,7 @@ pub struct Owed {
     /// The shelf and the buyer's sockets.
     pub errand: Option<Errand>,
     /// The organisers' log: what, and its facts.
-    pub entry: Option<(&'static str, Value)>,
+    pub entry: Option<(LogKind, Value)>,
     /// The buyer.
     pub letter: Option<MailKind>,
 }
@@ -153,7 +176,7 @@ pub async fn save(
     owed: &Owed,
     now_ms: u64,
 ) -> Result<bool, StoreError> {
-    let (kind, facts) = owed.entry.as_ref().map_or((None, None), |(kind, facts)| (Some(*kind), Some(Json(facts))));
+    let (kind, facts) = owed.entry.as_ref().map_or((None, None), |(kind, facts)| (Some(kind.as_str()), Some(Json(facts))));
     let done = sqlx::query!(
         "with told as (
              insert into outbox (event_id, order_id, kind, body, due_ms, created_ms)

@@ -166,6 +166,8 @@ pub async fn passed_on(
 pub struct DoorView {
     /// Which ticket.
     pub id: TicketId,
+    /// Of which order.
+    pub order: OrderId,
     /// How it stands now.
     pub state: TicketState,
     /// The seat, or...
@@ -218,7 +220,7 @@ pub async fn at_the_door(
     code: &str,
 ) -> Result<Option<DoorView>, StoreError> {
     let row = sqlx::query!(
-        r#"select ticket_id, t.state, seat_index, area_index, coalesce(holder_name, buyer_name) as "holder!", used_ms,
+        r#"select ticket_id, order_id, t.state, seat_index, area_index, coalesce(holder_name, buyer_name) as "holder!", used_ms,
              used_door, used_scan
          from tickets t join orders using (order_id) where t.event_id = $1 and code = $2"#,
         event.uuid(),
@@ -229,6 +231,7 @@ pub async fn at_the_door(
     row.map(|row| {
         Ok(DoorView {
             id: TicketId::from_uuid(row.ticket_id),
+            order: OrderId::from_uuid(row.order_id),
             state: parse_state(&row.state)?,
             seat: row.seat_index.map(|seat| SeatIndex(seat.cast_unsigned())),
             area: row.area_index.map(|area| AreaIndex(area.cast_unsigned())),
@@ -264,7 +267,7 @@ pub async fn live_by_line(
         .collect())
 }
 
-/// Makes some tickets of a line void.
+/// Makes some tickets of a line void; which.
 ///
 /// # Errors
 /// When Postgres cannot answer.
@@ -274,17 +277,28 @@ pub async fn void(
     order: OrderId,
     line: u32,
     quantity: u32,
-) -> Result<(), StoreError> {
-    sqlx::query!(
+) -> Result<Vec<Ticket>, StoreError> {
+    let rows = sqlx::query!(
         "update tickets set state = 'void' where event_id = $1 and ticket_id in (
              select ticket_id from tickets where event_id = $1 and order_id = $2 and line_n = $3 and state = 'valid'
-             order by ticket_id limit $4)",
+             order by ticket_id limit $4)
+         returning ticket_id, code, seat_index, area_index",
         event.uuid(),
         order.uuid(),
         line.cast_signed(),
         i64::from(quantity)
     )
-    .execute(executor)
+    .fetch_all(executor)
     .await?;
-    Ok(())
+    Ok(rows
+        .into_iter()
+        .map(|row| Ticket {
+            id: TicketId::from_uuid(row.ticket_id),
+            code: row.code,
+            seat: row.seat_index.map(|seat| SeatIndex(seat.cast_unsigned())),
+            area: row.area_index.map(|area| AreaIndex(area.cast_unsigned())),
+            state: TicketState::Void,
+            qr: None,
+        })
+        .collect())
 }

@@ -243,7 +243,22 @@ pub async fn put_back(
     Ok(())
 }
 
-/// Ends the places of an event that is over: closed, cancelled, or begun before `begun_before_ms`. A bounded number.
+/// Whether the hold of an offer was paid for.
+///
+/// # Errors
+/// Postgres' own.
+pub async fn is_bought(executor: impl PgExecutor<'_>, hold: HoldId) -> Result<bool, StoreError> {
+    let is_bought = sqlx::query_scalar!(
+        r#"select exists (select 1 from orders where hold_id = $1 and state <> 'cancelled' and captured_minor > 0
+               or hold_id = $1 and state = 'fulfilled') as "is!""#,
+        hold.uuid()
+    )
+    .fetch_one(executor)
+    .await?;
+    Ok(is_bought)
+}
+
+/// Ends the places of an event that is over: closed, cancelled, or begun before `begun_before_ms`. A bounded number; whose.
 ///
 /// # Errors
 /// Postgres' own.
@@ -252,18 +267,19 @@ pub async fn end_if_over(
     event: EventId,
     begun_before_ms: u64,
     limit: u32,
-) -> Result<(), StoreError> {
-    sqlx::query!(
+) -> Result<Vec<IdentityId>, StoreError> {
+    let ended = sqlx::query_scalar!(
         "delete from waitlist_places where event_id = $1 and identity_id in (
              select p.identity_id from waitlist_places p join events e on e.id = p.event_id
-             where p.event_id = $1 and (e.state in ('closed', 'cancelled') or e.starts_ms < $2) limit $3)",
+             where p.event_id = $1 and (e.state in ('closed', 'cancelled') or e.starts_ms < $2) limit $3)
+         returning identity_id",
         event.uuid(),
         begun_before_ms.cast_signed(),
         i64::from(limit)
     )
-    .execute(executor)
+    .fetch_all(executor)
     .await?;
-    Ok(())
+    Ok(ended.into_iter().map(IdentityId::from_uuid).collect())
 }
 
 /// Events with a list, by id, behind `after`; at most `limit`.

@@ -1,12 +1,9 @@
-//! Where organisers want to be told, and what is on its way there: rows of the log become deliveries, each sent until it is
-//! taken or its time is over.
+//! Where organisers want to be told, what of it, and by which secrets. What is on its way there: `webhook_delivery`.
 
 use super::StoreError;
-use super::event_log::LogCursor;
 use serde::{Deserialize, Serialize};
-use serde_json::Value;
+use sqlx::PgExecutor;
 use sqlx::types::{Json, Uuid};
-use sqlx::{PgExecutor, PgPool};
 
 /// A secret that signs, and until when.
 #[derive(Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -32,31 +29,14 @@ pub struct EndpointRow {
     pub url: String,
     /// What signs, newest first.
     pub secrets: Vec<EndpointSecret>,
+    /// What it wants: types, or what stands before their dot. `None`: everything but holds.
+    pub types: Option<Vec<String>>,
+    /// Since when nothing was taken.
+    pub failing_since_ms: Option<u64>,
     /// When it was made.
     pub created_ms: u64,
     /// Since when nothing is sent, and why.
     pub disabled: Option<(u64, String)>,
-}
-
-/// Something on its way.
-#[derive(Debug, Clone, PartialEq)]
-pub struct Delivery {
-    /// To which endpoint.
-    pub endpoint: Uuid,
-    /// Which row of the log; its name for the receiver.
-    pub log_id: i64,
-    /// Tries so far, this one included.
-    pub tries_n: u32,
-    /// Where.
-    pub url: String,
-    /// What signs.
-    pub secrets: Vec<EndpointSecret>,
-    /// What happened.
-    pub kind: String,
-    /// The facts.
-    pub body: Value,
-    /// When it happened.
-    pub created_ms: u64,
 }
 
 /// Makes an endpoint that is told from now on.
@@ -67,16 +47,18 @@ pub async fn insert(
     executor: impl PgExecutor<'_>,
     id: Uuid,
     url: &str,
+    types: Option<&[String]>,
     secrets: &[EndpointSecret],
     now_ms: u64,
 ) -> Result<(), StoreError> {
     sqlx::query!(
-        "insert into webhook_endpoints (endpoint_id, url, secrets, created_ms, cursor_xid, cursor_id)
-         values ($1, $2, $3, $4, pg_current_xact_id(), 0)",
+        "insert into webhook_endpoints (endpoint_id, url, secrets, created_ms, cursor_xid, cursor_id, types)
+         values ($1, $2, $3, $4, pg_current_xact_id(), 0, $5)",
         id,
         url,
         Json(secrets) as _,
-        now_ms.cast_signed()
+        now_ms.cast_signed(),
+        types
     )
     .execute(executor)
     .await?;
@@ -89,8 +71,8 @@ pub async fn insert(
 /// When Postgres cannot answer.
 pub async fn list(executor: impl PgExecutor<'_>) -> Result<Vec<EndpointRow>, StoreError> {
     let rows = sqlx::query!(
-        r#"select endpoint_id, url, secrets as "secrets: Json<Vec<EndpointSecret>>", created_ms, disabled_ms,
-             disabled_reason from webhook_endpoints order by created_ms, endpoint_id"#
+        r#"select endpoint_id, url, secrets as "secrets: Json<Vec<EndpointSecret>>", types, created_ms,
+             disabled_ms, disabled_reason, failing_since_ms from webhook_endpoints order by created_ms, endpoint_id"#
     )
     .fetch_all(executor)
     .await?;
@@ -100,13 +82,15 @@ pub async fn list(executor: impl PgExecutor<'_>) -> Result<Vec<EndpointRow>, Sto
             id: row.endpoint_id,
             url: row.url,
             secrets: row.secrets.0,
+            types: row.types,
+            failing_since_ms: row.failing_since_ms.map(i64::cast_unsigned),
             created_ms: row.created_ms.cast_unsigned(),
             disabled: row.disabled_ms.map(|ms| (ms.cast_unsigned(), row.disabled_reason.unwrap_or_default())),
         })
         .collect())
 }
 
-/// Sets the secrets; also what was disabled is sent again. False: there is none of this id.
+/// Sets the secrets. False: there is none of this id.
 ///
 /// # Errors
 /// When Postgres cannot answer.
@@ -115,10 +99,62 @@ pub async fn set_secrets(
     id: Uuid,
     secrets: &[EndpointSecret],
 ) -> Result<bool, StoreError> {
-    let done = sqlx::query!(
-        "update webhook_endpoints set secrets = $2, disabled_ms = null, disabled_reason = null where endpoint_id = $1",
+    let done = sqlx::query!("update webhook_endpoints set secrets = $2 where endpoint_id = $1", id, Json(secrets) as _)
+        .execute(executor)
+        .await?;
+    Ok(done.rows_affected() == 1)
+}
+
+/// Sets what it wants, from the next row of the log on. False: there is none of this id.
+///
+/// # Errors
+/// When Postgres cannot answer.
+pub async fn set_types(executor: impl PgExecutor<'_>, id: Uuid, types: Option<&[String]>) -> Result<bool, StoreError> {
+    let done = sqlx::query!("update webhook_endpoints set types = $2 where endpoint_id = $1", id, types)
+        .execute(executor)
+        .await?;
+    Ok(done.rows_affected() == 1)
+}
+
+/// Sends there again, and once more what ran out of tries meanwhile. False: there is none of this id.
+///
+/// # Errors
+/// When Postgres cannot answer.
+pub async fn enable(executor: impl PgExecutor<'_>, id: Uuid, now_ms: u64) -> Result<bool, StoreError> {
+    let found = sqlx::query_scalar!(
+        r#"with enabled as (
+               update webhook_endpoints set disabled_ms = null, disabled_reason = null, failing_since_ms = null
+               where endpoint_id = $1 returning endpoint_id),
+           again as (
+               update webhook_deliveries d set due_ms = $2, tries_n = 0 from enabled
+               where d.endpoint_id = enabled.endpoint_id and d.sent_ms is null)
+           select count(*) as "n!" from enabled"#,
         id,
-        Json(secrets) as _
+        now_ms.cast_signed()
+    )
+    .fetch_one(executor)
+    .await?;
+    Ok(found == 1)
+}
+
+/// Sends nothing there any more if nothing was taken since `before_ms`. True: it ends now.
+///
+/// # Errors
+/// When Postgres cannot answer.
+pub async fn disable_if_failing(
+    executor: impl PgExecutor<'_>,
+    id: Uuid,
+    before_ms: u64,
+    reason: &str,
+    now_ms: u64,
+) -> Result<bool, StoreError> {
+    let done = sqlx::query!(
+        "update webhook_endpoints set disabled_ms = $3, disabled_reason = $4
+         where endpoint_id = $1 and disabled_ms is null and failing_since_ms <= $2",
+        id,
+        before_ms.cast_signed(),
+        now_ms.cast_signed(),
+        reason
     )
     .execute(executor)
     .await?;
@@ -148,146 +184,4 @@ pub async fn disable(executor: impl PgExecutor<'_>, id: Uuid, reason: &str, now_
 pub async fn delete(executor: impl PgExecutor<'_>, id: Uuid) -> Result<bool, StoreError> {
     let done = sqlx::query!("delete from webhook_endpoints where endpoint_id = $1", id).execute(executor).await?;
     Ok(done.rows_affected() == 1)
-}
-
-/// Sends what stands behind a cursor of the log once more, whether it was taken or not; how many.
-///
-/// # Errors
-/// When Postgres cannot answer.
-pub async fn replay(executor: impl PgExecutor<'_>, id: Uuid, after: LogCursor, now_ms: u64) -> Result<u64, StoreError> {
-    let done = sqlx::query!(
-        "insert into webhook_deliveries as d (endpoint_id, log_id, due_ms)
-         select e.endpoint_id, l.log_id, $2 from webhook_endpoints e, event_log l
-         where e.endpoint_id = $1 and (l.xid, l.log_id) > ($3::text::xid8, $4)
-             and (l.xid, l.log_id) <= (e.cursor_xid, e.cursor_id)
-         on conflict (endpoint_id, log_id) do update set due_ms = excluded.due_ms, sent_ms = null, tries_n = 0",
-        id,
-        now_ms.cast_signed(),
-        after.xid.to_string(),
-        after.id
-    )
-    .execute(executor)
-    .await?;
-    Ok(done.rows_affected())
-}
-
-/// Puts new rows of the log on their way to every endpoint; at most `limit` for each.
-///
-/// # Errors
-/// When Postgres cannot answer.
-pub async fn fan_out(pool: &PgPool, now_ms: u64, limit: u32) -> Result<u64, StoreError> {
-    let mut transaction = crate::store::begin(pool).await?;
-    let endpoints = sqlx::query_scalar!(
-        "select endpoint_id from webhook_endpoints where disabled_ms is null for update skip locked"
-    )
-    .fetch_all(&mut *transaction)
-    .await?;
-    let mut n = 0;
-    for id in endpoints {
-        let done = sqlx::query!(
-            "with fresh as (
-                 select l.xid, l.log_id from event_log l, webhook_endpoints e
-                 where e.endpoint_id = $1 and (l.xid, l.log_id) > (e.cursor_xid, e.cursor_id)
-                     and l.xid < pg_snapshot_xmin(pg_current_snapshot())
-                 order by l.xid, l.log_id limit $3),
-             moved as (
-                 update webhook_endpoints e set (cursor_xid, cursor_id) = (f.xid, f.log_id)
-                 from (select xid, log_id from fresh order by xid desc, log_id desc limit 1) f
-                 where e.endpoint_id = $1)
-             insert into webhook_deliveries (endpoint_id, log_id, due_ms) select $1, log_id, $2 from fresh
-             on conflict do nothing",
-            id,
-            now_ms.cast_signed(),
-            i64::from(limit)
-        )
-        .execute(&mut *transaction)
-        .await?;
-        n += done.rows_affected();
-    }
-    transaction.commit().await?;
-    Ok(n)
-}
-
-/// Takes due deliveries until `until_ms`, oldest first; at most `limit`. Those tried `max_tries` times are over.
-///
-/// # Errors
-/// When Postgres cannot answer.
-pub async fn take(
-    executor: impl PgExecutor<'_>,
-    now_ms: u64,
-    until_ms: u64,
-    max_tries: u32,
-    limit: u32,
-) -> Result<Vec<Delivery>, StoreError> {
-    let rows = sqlx::query!(
-        r#"with due as (
-               select d.endpoint_id, d.log_id from webhook_deliveries d join webhook_endpoints e using (endpoint_id)
-               where d.sent_ms is null and d.due_ms <= $1 and d.tries_n < $3 and e.disabled_ms is null
-               order by d.due_ms, d.log_id limit $4 for update of d skip locked)
-           update webhook_deliveries d set due_ms = $2, tries_n = tries_n + 1
-           from due, webhook_endpoints e, event_log l
-           where d.endpoint_id = due.endpoint_id and d.log_id = due.log_id and e.endpoint_id = d.endpoint_id
-               and l.log_id = d.log_id
-           returning d.endpoint_id, d.log_id, d.tries_n, e.url, e.secrets as "secrets: Json<Vec<EndpointSecret>>",
-               l.kind, l.body as "body: Json<Value>", l.created_ms"#,
-        now_ms.cast_signed(),
-        until_ms.cast_signed(),
-        max_tries.cast_signed(),
-        i64::from(limit)
-    )
-    .fetch_all(executor)
-    .await?;
-    let mut due: Vec<Delivery> = rows
-        .into_iter()
-        .map(|row| Delivery {
-            endpoint: row.endpoint_id,
-            log_id: row.log_id,
-            tries_n: row.tries_n.cast_unsigned(),
-            url: row.url,
-            secrets: row.secrets.0,
-            kind: row.kind,
-            body: row.body.0,
-            created_ms: row.created_ms.cast_unsigned(),
-        })
-        .collect();
-    due.sort_by_key(|delivery| delivery.log_id);
-    Ok(due)
-}
-
-/// Taken by the receiver.
-///
-/// # Errors
-/// When Postgres cannot answer.
-pub async fn set_sent(executor: impl PgExecutor<'_>, delivery: &Delivery, now_ms: u64) -> Result<(), StoreError> {
-    sqlx::query!(
-        "update webhook_deliveries set sent_ms = $3, failure = null where endpoint_id = $1 and log_id = $2",
-        delivery.endpoint,
-        delivery.log_id,
-        now_ms.cast_signed()
-    )
-    .execute(executor)
-    .await?;
-    Ok(())
-}
-
-/// Not taken; again at `due_ms`.
-///
-/// # Errors
-/// When Postgres cannot answer.
-pub async fn put_off(
-    executor: impl PgExecutor<'_>,
-    delivery: &Delivery,
-    failure: &str,
-    due_ms: u64,
-) -> Result<(), StoreError> {
-    sqlx::query!(
-        "update webhook_deliveries set due_ms = $4, failure = $3 where endpoint_id = $1 and log_id = $2",
-        delivery.endpoint,
-        delivery.log_id,
-        failure,
-        due_ms.cast_signed()
-    )
-    .execute(executor)
-    .await?;
-    Ok(())
 }

@@ -2,9 +2,10 @@
 //! time does it for an event. Taking goes Redis first: a crash behind the offer is found by the next round, which meets
 //! the offered hold and writes it down.
 
-use super::{Waitlist, WaitlistError, whole};
+use super::{Waitlist, WaitlistError, owe, whole};
 use crate::catalogue::EventFacts;
 use crate::inventory::{FoundHold, HoldRecord, Kept, NewOffer, OfferOutcome, Refusal};
+use crate::store::event_log::LogKind;
 use crate::store::order;
 use crate::store::waitlist::{self, OfferedPlace, Place};
 use seatwire_proto::seat::{AreaIndex, SeatIndex};
@@ -56,8 +57,10 @@ impl Waitlist {
         if !waitlist::try_lock(&mut transaction, event).await? {
             return Ok(());
         }
-        let over_before_ms = self.0.clock.now_ms().saturating_sub(SOLD_AFTER_START_MS);
-        waitlist::end_if_over(&mut *transaction, event, over_before_ms, MAX_ENDED).await?;
+        let now_ms = self.0.clock.now_ms();
+        let over_before_ms = now_ms.saturating_sub(SOLD_AFTER_START_MS);
+        let ended = waitlist::end_if_over(&mut *transaction, event, over_before_ms, MAX_ENDED).await?;
+        owe::left(&mut transaction, event, &ended, "event_over", now_ms).await?;
         let known = waitlist::offered(&mut *transaction, event, MAX_PLACES).await?;
         for offered in &known {
             self.follow_offer(&mut transaction, facts, offered).await?;
@@ -86,6 +89,8 @@ impl Waitlist {
                             && waitlist::set_offered(&mut *transaction, event, place.identity, hold.id, epoch)
                                 .await? =>
                     {
+                        let kind = LogKind::WaitlistOffered;
+                        owe::offer(&mut transaction, kind, event, place.identity, hold.id, now_ms).await?;
                         offered.push(hold);
                     }
                     _ => still_waiting.push(place),
@@ -108,12 +113,15 @@ impl Waitlist {
                             kept.places[area.position()] -= quantity;
                         }
                         waitlist::set_offered(&mut *transaction, event, place.identity, hold.id, epoch).await?;
+                        let kind = LogKind::WaitlistOffered;
+                        owe::offer(&mut transaction, kind, event, place.identity, hold.id, now_ms).await?;
                         offered.push(hold);
                     }
                     // A basket of their own, or one that just ended: their turn stays.
                     OfferOutcome::InTheWay(_) => {}
                     OfferOutcome::Refused(Refusal::LimitExceeded { .. }) => {
                         waitlist::leave(&mut *transaction, event, place.identity).await?;
+                        owe::left(&mut transaction, event, &[place.identity], "limit", now_ms).await?;
                     }
                     // Not kept any more, or not on sale: the next round reads anew.
                     OfferOutcome::Refused(_) => break,
@@ -153,7 +161,10 @@ impl Waitlist {
                 waitlist::put_back(transaction, event, identity, hold).await?;
             }
             FoundHold::Unknown | FoundHold::Ended => {
-                waitlist::leave(transaction, event, identity).await?;
+                waitlist::leave(&mut *transaction, event, identity).await?;
+                let is_taken = waitlist::is_bought(&mut *transaction, hold).await?;
+                let kind = if is_taken { LogKind::WaitlistTaken } else { LogKind::WaitlistLapsed };
+                owe::offer(transaction, kind, event, identity, hold, self.0.clock.now_ms()).await?;
             }
         }
         Ok(())

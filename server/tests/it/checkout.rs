@@ -13,9 +13,11 @@ mod outage;
 mod provider;
 mod refund;
 mod settlement;
+mod smtp;
 mod storm;
 mod ticket;
 pub(crate) mod till;
+mod told;
 mod unknown;
 mod webhook;
 

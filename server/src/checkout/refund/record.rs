@@ -2,6 +2,7 @@
 //! order, and where the order stands then. `step` comes in here; nobody outside is asked.
 
 use super::super::order::{OrderEvent, OrderState, next};
+use super::super::owe;
 use super::super::places::give_up_use;
 use super::{RefundAsk, RefundResult, RefundWhat, Reversal};
 use crate::store::admin_log::{self, NewEntry};
@@ -68,8 +69,9 @@ pub(in crate::checkout) async fn record_ask(
             fingerprint: ask.by.as_ref().map(|by| by.fingerprint),
         };
         refund::insert(&mut *transaction, &new, now_ms).await?;
+        owe::after_refund_asked(transaction, row, ask.id, amount_minor, &ask.reason, now_ms).await?;
     }
-    void(transaction, row, &lines).await?;
+    void(transaction, row, &lines, now_ms).await?;
     let (key, key_name) = ask.by.as_ref().map_or((None, "server"), |by| (Some(by.key), by.name.as_str()));
     let detail = json!({
         "order": row.id,
@@ -83,11 +85,17 @@ pub(in crate::checkout) async fn record_ask(
 }
 
 /// Makes tickets void and their places free.
-async fn void(transaction: &mut PgConnection, row: &OrderRow, lines: &[RefundLine]) -> Result<(), StoreError> {
+async fn void(
+    transaction: &mut PgConnection,
+    row: &OrderRow,
+    lines: &[RefundLine],
+    now_ms: u64,
+) -> Result<(), StoreError> {
     let mut quantity = 0;
+    let mut tickets = Vec::new();
     let mut seats = Vec::new();
     for line in lines {
-        ticket::void(&mut *transaction, row.event, row.id, line.line, line.quantity).await?;
+        tickets.extend(ticket::void(&mut *transaction, row.event, row.id, line.line, line.quantity).await?);
         quantity += line.quantity;
         seats.extend(row.lines[line.line as usize].seat);
     }
@@ -101,9 +109,9 @@ async fn void(transaction: &mut PgConnection, row: &OrderRow, lines: &[RefundLin
         area_stock::free(&mut *transaction, row.event, area, quantity, true).await?;
     }
     if quantity > 0 {
-        give_up_use(transaction, row, quantity).await?;
+        give_up_use(&mut *transaction, row, quantity).await?;
     }
-    Ok(())
+    owe::after_void(transaction, row, &tickets, now_ms).await
 }
 
 /// A charge whose seats could not be had goes back whole.
@@ -124,7 +132,8 @@ pub(in crate::checkout) async fn record_late(
         lines: None,
         fingerprint: None,
     };
-    refund::insert(transaction, &new, now_ms).await
+    refund::insert(&mut *transaction, &new, now_ms).await?;
+    owe::after_refund_asked(transaction, row, new.id, amount_minor, new.reason, now_ms).await
 }
 
 /// Writes what became of refunds and says where the order stands then, and whether places came free.
@@ -141,6 +150,7 @@ pub(in crate::checkout) async fn record_answers(
         if !refund::set_state(&mut *transaction, id, result.state, provider_refund, failure, now_ms).await? {
             continue;
         }
+        owe::after_refund(transaction, row, id, result.open.amount_minor, result.state, failure, now_ms).await?;
         match result.state {
             RefundState::Succeeded => {
                 row.refunding_minor -= result.open.amount_minor;
@@ -161,7 +171,7 @@ pub(in crate::checkout) async fn record_answers(
         whole_or_part(row)
     };
     let to = next(row.state, event).unwrap_or(row.state);
-    Ok((to, void_if_refunded(transaction, row, to).await?))
+    Ok((to, void_if_refunded(transaction, row, to, now_ms).await?))
 }
 
 /// Where an order stands after a refund that moves no money: it is over only when nothing of it is left, neither money nor
@@ -176,7 +186,12 @@ pub(in crate::checkout) async fn state_without_money(
 }
 
 /// An order whose money went back whole admits nobody, whichever way the money went. True: places came free.
-async fn void_if_refunded(transaction: &mut PgConnection, row: &OrderRow, to: OrderState) -> Result<bool, StoreError> {
+async fn void_if_refunded(
+    transaction: &mut PgConnection,
+    row: &OrderRow,
+    to: OrderState,
+    now_ms: u64,
+) -> Result<bool, StoreError> {
     if to != OrderState::Refunded || row.state == OrderState::Refunded {
         return Ok(false);
     }
@@ -186,7 +201,7 @@ async fn void_if_refunded(transaction: &mut PgConnection, row: &OrderRow, to: Or
 /// Makes every ticket of an order void that still admits. True: places came free.
 pub(in crate::checkout) async fn void_rest(transaction: &mut PgConnection, row: &OrderRow) -> Result<bool, StoreError> {
     let live = ticket::live_by_line(&mut *transaction, row.event, row.id).await?;
-    void(transaction, row, &live).await?;
+    void(transaction, row, &live, now_ms).await?;
     Ok(!live.is_empty())
 }
 
@@ -217,6 +232,7 @@ pub(in crate::checkout) async fn record_seen(
     transaction: &mut PgConnection,
     row: &mut OrderRow,
     back_minor: i64,
+    now_ms: u64,
 ) -> Result<Option<(OrderState, bool)>, StoreError> {
     // What we asked for ourselves is answered for by its own row.
     if row.refunding_minor > 0 || back_minor <= row.refunded_minor || back_minor > row.captured_minor {
@@ -225,7 +241,7 @@ pub(in crate::checkout) async fn record_seen(
     row.refunded_minor = back_minor;
     let Some(to) = next(row.state, whole_or_part(row)) else { return Ok(None) };
     tracing::warn!(order = %row.id, back_minor, "money went back on the provider's own pages");
-    let is_freed = void_if_refunded(transaction, row, to).await?;
+    let is_freed = void_if_refunded(transaction, row, to, now_ms).await?;
     Ok(Some((to, is_freed)))
 }
 

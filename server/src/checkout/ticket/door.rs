@@ -1,23 +1,23 @@
 //! What happens to a ticket after it was issued: printed, passed on to somebody else, admitted at the door once.
 
 use super::pdf::{self, Sheet};
+use super::place::{PrintWords, place};
+use super::wallet::{self, Pass};
 use super::{CODE_LEN, letters, seal};
-use crate::checkout::{CheckoutError, CheckoutRefusal, Inner, owe};
+use crate::checkout::{CheckoutAnswer, CheckoutError, CheckoutRefusal, Inner, OrderRequest, owe};
 use crate::store::order;
 use crate::store::order::OrderRow;
 use crate::store::ticket::{self, DoorView, Holder};
-use seatwire_proto::id::{EventId, IdentityId, OrderId, TicketId};
+use crate::store::{StoreError, order_command};
+use seatwire_proto::id::{EventId, TicketId};
 use seatwire_proto::layout::Layout;
-use seatwire_proto::seat::{AreaIndex, SeatIndex};
 use seatwire_proto::server::{Event, Order, Ticket, TicketState};
 
 /// A ticket to be passed on.
 #[derive(Debug, Clone)]
 pub struct PassOn {
-    /// By whom.
-    pub identity: IdentityId,
-    /// Of which order.
-    pub order: OrderId,
+    /// By whom, of which order, under which key.
+    pub request: OrderRequest,
     /// Which ticket.
     pub ticket: TicketId,
     /// Name of the person who gets it.
@@ -56,9 +56,15 @@ impl Inner {
             Err(seal::SealError::Forged) => return Ok(Admission::Forged),
             Err(seal::SealError::Unreadable) => presented.trim().to_owned(),
         };
-        let pool = self.store.pool();
-        let is_ours = ticket::admit(pool, event, &code, door, scan, self.clock.now_ms()).await?;
-        Ok(match ticket::at_the_door(pool, event, &code).await? {
+        let now_ms = self.clock.now_ms();
+        let mut transaction = crate::store::begin(self.store.pool()).await?;
+        let is_ours = ticket::admit(&mut *transaction, event, &code, door, scan, now_ms).await?;
+        let view = ticket::at_the_door(&mut *transaction, event, &code).await?;
+        if let Some(view) = view.as_ref().filter(|_| is_ours) {
+            owe::after_admission(&mut transaction, event, view, now_ms).await?;
+        }
+        transaction.commit().await.map_err(StoreError::from)?;
+        Ok(match view {
             None => Admission::Unknown,
             Some(view)
                 if is_ours || (view.used_scan.as_deref() == Some(scan) && view.used_door.as_deref() == Some(door)) =>
@@ -69,27 +75,39 @@ impl Inner {
         })
     }
 
-    /// Passes a ticket on; the order as its buyer sees it then, without the new code.
-    pub(in crate::checkout) async fn pass_on(
-        &self,
-        ask: &PassOn,
-    ) -> Result<Result<Order, CheckoutRefusal>, CheckoutError> {
+    /// Passes a ticket on; the order as its buyer sees it then, without the new code. The key is answered in the same
+    /// transaction: whoever repeats it gets this answer, and no second person a ticket.
+    pub(in crate::checkout) async fn pass_on(&self, ask: &PassOn) -> Result<CheckoutAnswer, CheckoutError> {
+        let (identity, key) = (ask.request.identity, &ask.request.key);
+        if let Err(answer) = self.claim_for(&ask.request).await? {
+            return Ok(*answer);
+        }
+        match self.pass_on_claimed(ask).await {
+            Ok(Some(order)) => Ok(CheckoutAnswer { outcome: Ok(order), is_replayed: false }),
+            Ok(None) => Ok(self.answer(identity, key, Err(CheckoutRefusal::OrderNotFound)).await),
+            Err(error) => {
+                self.give_up_claim(identity, key).await;
+                Err(error)
+            }
+        }
+    }
+
+    async fn pass_on_claimed(&self, ask: &PassOn) -> Result<Option<Order>, CheckoutError> {
+        let (identity, id) = (ask.request.identity, ask.request.order);
         let pool = self.store.pool();
-        let Some(row) = order::read_own(pool, ask.identity, ask.order).await? else {
-            return Ok(Err(CheckoutRefusal::OrderNotFound));
-        };
+        let Some(row) = order::read_own(pool, identity, id).await? else { return Ok(None) };
         let now_ms = self.clock.now_ms();
         let holder = Holder { name: &ask.name, email: &ask.email };
         let mut transaction = crate::store::begin(pool).await?;
         let code = letters(CODE_LEN);
         let passed = ticket::pass_on(&mut transaction, row.event, row.id, ask.ticket, holder, &code, now_ms).await?;
-        let Some(passed) = passed else {
-            transaction.rollback().await.map_err(crate::store::StoreError::from)?;
-            return Ok(Err(CheckoutRefusal::OrderNotFound));
-        };
+        let Some(passed) = passed else { return Ok(None) };
         owe::after_pass_on(&mut transaction, &row, ask.ticket, passed.id, now_ms).await?;
-        transaction.commit().await.map_err(crate::store::StoreError::from)?;
-        Ok(Ok(self.view(&row).await?))
+        let view = self.view_by(&mut *transaction, &row).await?;
+        let answer = serde_json::json!({"order": view});
+        order_command::finish(&mut *transaction, identity, &ask.request.key, &answer).await?;
+        transaction.commit().await.map_err(StoreError::from)?;
+        Ok(Some(view))
     }
 
     /// Those of these tickets that admit, as a document to print.
@@ -106,6 +124,7 @@ impl Inner {
         let Some(page) = self.catalogue.page(row.event).await? else { return Ok(None) };
         let stored = self.catalogue.layout(&page.facts.layout).await?;
         let (event, reference, buyer) = (page.body.clone(), row.reference.clone(), holder.to_owned());
+        let words = PrintWords::of(&row.lang);
         let sealed: Vec<(Ticket, String)> = tickets
             .into_iter()
             .map(|ticket| {
@@ -120,20 +139,46 @@ impl Inner {
                 .into_iter()
                 .map(|(ticket, qr)| Sheet {
                     title: event.summary.name.clone(),
-                    lines: vec![
-                        starts(&event),
-                        format!("{}, {}", event.summary.venue.name, event.summary.venue.city),
-                        String::new(),
-                        place(layout.as_ref(), &event, ticket.seat, ticket.area),
-                        String::new(),
-                        buyer.clone(),
-                        reference.clone(),
-                    ],
+                    lines: vec![starts(&event), format!("{}, {}", event.summary.venue.name, event.summary.venue.city)],
+                    place: place(layout.as_ref(), &event, &words, ticket.seat, ticket.area),
+                    facts: vec![(words.holder.into(), buyer.clone()), (words.order.into(), reference.clone())],
+                    hint: words.hint.into(),
                     code: ticket.code,
                     qr,
                 })
                 .collect();
             pdf::render(&sheets)
+        });
+        drawn.await.map(Some).map_err(|error| CheckoutError::Internal(error.to_string()))
+    }
+}
+
+impl Inner {
+    /// A ticket of this order that admits, as the fields that phones' wallets ask for; `None`: there is none such.
+    pub(in crate::checkout) async fn wallet(
+        &self,
+        row: &OrderRow,
+        ticket: TicketId,
+    ) -> Result<Option<serde_json::Value>, CheckoutError> {
+        let tickets = ticket::of_order(self.store.pool(), row.event, row.id, false).await?;
+        let found = tickets.into_iter().find(|known| known.id == ticket && known.state == TicketState::Valid);
+        let (Some(ticket), Some(page)) = (found, self.catalogue.page(row.event).await?) else { return Ok(None) };
+        let stored = self.catalogue.layout(&page.facts.layout).await?;
+        let (event, reference, holder) = (page.body.clone(), row.reference.clone(), row.buyer_name.clone());
+        let (words, lang) = (PrintWords::of(&row.lang), row.lang.clone());
+        let qr = self.seal.sign(row.event, &ticket);
+        let drawn = tokio::task::spawn_blocking(move || {
+            let layout = stored.and_then(|stored| Layout::from_json(&stored.json).ok());
+            let place = place(layout.as_ref(), &event, &words, ticket.seat, ticket.area);
+            wallet::fields(&Pass {
+                event: &event,
+                ticket: &ticket,
+                place: &place,
+                holder: &holder,
+                reference: &reference,
+                lang: &lang,
+                qr: &qr,
+            })
         });
         drawn.await.map(Some).map_err(|error| CheckoutError::Internal(error.to_string()))
     }
@@ -146,26 +191,4 @@ pub(in crate::checkout) fn starts(event: &Event) -> String {
         Ok(zone) => moment.to_zoned_datetime(zone).strftime("%Y-%m-%d %H:%M").to_string(),
         Err(_) => moment.strftime("%Y-%m-%d %H:%M UTC").to_string(),
     }
-}
-
-/// The place in words: section, row and seat, or the area.
-pub(in crate::checkout) fn place(
-    layout: Option<&Layout>,
-    event: &Event,
-    seat: Option<SeatIndex>,
-    area: Option<AreaIndex>,
-) -> String {
-    if let Some(area) = area {
-        return event.areas.get(area.position()).map_or_else(String::new, |area| area.name.clone());
-    }
-    let (Some(layout), Some(seat)) = (layout, seat) else { return String::new() };
-    for section in &layout.sections {
-        for row in &section.rows {
-            let at = seat.0.wrapping_sub(row.first.0) as usize;
-            if let Some(label) = row.seats.get(at) {
-                return format!("{} \u{2013} {} \u{2013} {}", section.name, row.label, label);
-            }
-        }
-    }
-    String::new()
 }

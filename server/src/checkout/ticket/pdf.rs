@@ -7,21 +7,35 @@ use std::fmt::Write as _;
 /// A5 in points.
 const PAGE: (f64, f64) = (419.5, 595.3);
 /// Space around everything.
-const MARGIN: f64 = 36.0;
-/// Side of the QR code with its quiet zone.
-const QR_SIDE: f64 = 190.0;
+const MARGIN: f64 = 34.0;
+/// Height of the dark band with the title.
+const BAND: f64 = 112.0;
+/// Side of the QR code with its quiet zone: 60 mm, which a reader takes from an arm's length.
+const QR_SIDE: f64 = 172.0;
 /// The quiet zone that readers need, in modules.
 const QUIET: usize = 4;
-/// Longest line, in characters: what fits at the size it is written in.
-const MAX_LINE_CHARS: usize = 48;
+/// Longest line of the title, in characters, at the size it is written in; and lines of it.
+const MAX_TITLE_CHARS: usize = 28;
+const MAX_TITLE_LINES: usize = 2;
+/// Longest line elsewhere.
+const MAX_LINE_CHARS: usize = 58;
+const INK: &str = "0.078 0.094 0.122";
+const MUTED: &str = "0.337 0.376 0.439";
+const WHITE: &str = "1 1 1";
 
 /// What stands on one ticket.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(in crate::checkout) struct Sheet {
-    /// Large, at the top.
+    /// In the band at the top.
     pub(in crate::checkout) title: String,
-    /// Below it, one line each.
+    /// Below it, in the band: when and where.
     pub(in crate::checkout) lines: Vec<String>,
+    /// The place, large: label and value, e.g. section, row and seat.
+    pub(in crate::checkout) place: Vec<(String, String)>,
+    /// Small, at the foot: label and value.
+    pub(in crate::checkout) facts: Vec<(String, String)>,
+    /// What to do with it.
+    pub(in crate::checkout) hint: String,
     /// In letters, for a door whose reader fails.
     pub(in crate::checkout) code: String,
     /// In the QR code.
@@ -59,50 +73,152 @@ pub(in crate::checkout) fn render(sheets: &[Sheet]) -> Vec<u8> {
     document.finish()
 }
 
+/// Text of one font, size and colour.
+struct Pen {
+    font: &'static str,
+    size: f64,
+    color: &'static str,
+}
+
 fn content(sheet: &Sheet) -> Vec<u8> {
-    let mut out = Vec::new();
-    let mut y = PAGE.1 - MARGIN - 20.0;
-    for line in wrap(&sheet.title, 26) {
-        text(&mut out, "F2", 22.0, y, &line);
-        y -= 27.0;
+    let (width, height) = PAGE;
+    let pen = |font, size, color| Pen { font, size, color };
+    let mut out = format!("{INK} rg 0 {:.1} {width} {BAND} re f\n", height - BAND).into_bytes();
+    let mut y = height - 40.0;
+    for line in wrap(&sheet.title, MAX_TITLE_CHARS).iter().take(MAX_TITLE_LINES) {
+        text(&mut out, &pen("F2", 21.0, WHITE), MARGIN, y, line);
+        y -= 24.0;
     }
-    y -= 6.0;
     for line in sheet.lines.iter().flat_map(|line| wrap(line, MAX_LINE_CHARS)) {
-        text(&mut out, "F1", 13.0, y, &line);
-        y -= 19.0;
+        text(&mut out, &pen("F1", 11.0, WHITE), MARGIN, y, &line);
+        y -= 15.0;
     }
-    text(&mut out, "F3", 11.0, MARGIN, &sheet.code);
-    if let Ok(code) = QrCode::with_error_correction_level(&sheet.qr, EcLevel::M) {
-        let modules = code.width();
-        let side = QR_SIDE / (modules + 2 * QUIET) as f64;
-        let (left, bottom) = (MARGIN, MARGIN + 24.0);
-        let colors = code.to_colors();
-        let mut squares = String::from("0 0 0 rg\n");
-        for (at, _) in colors.iter().enumerate().filter(|(_, color)| **color == Color::Dark) {
-            let (column, row) = (at % modules + QUIET, at / modules + QUIET);
-            let (x, y) = (left + column as f64 * side, bottom + QR_SIDE - (row + 1) as f64 * side);
-            let _ = writeln!(squares, "{x:.2} {y:.2} {side:.3} {side:.3} re");
+    let mut y = height - BAND - 36.0;
+    // One value that is long, such as a section's name, has a line for itself; short ones stand side by side.
+    let mut x = MARGIN;
+    for (label, value) in &sheet.place {
+        let room = width - MARGIN - x;
+        let needed = (value.chars().count() as f64 * 12.5).max(label.chars().count() as f64 * 6.0) + 22.0;
+        if needed > room && x > MARGIN {
+            x = MARGIN;
+            y -= 50.0;
         }
-        squares.push_str("f\n");
-        out.extend(squares.into_bytes());
+        text(&mut out, &pen("F1", 9.5, MUTED), x, y, label);
+        let size = if needed > width - 2.0 * MARGIN { 15.0 } else { 22.0 };
+        text(&mut out, &pen("F2", size, INK), x, y - 23.0, value);
+        x += needed;
+    }
+    // Where to cut, or to fold.
+    let fold = MARGIN + QR_SIDE + 62.0;
+    out.extend(
+        format!("{MUTED} RG 0.6 w [2 3] 0 d {MARGIN} {fold:.1} m {:.1} {fold:.1} l S [] 0 d\n", width - MARGIN)
+            .into_bytes(),
+    );
+    qr(&mut out, &sheet.qr, MARGIN - 8.0, MARGIN + 34.0);
+    text(&mut out, &pen("F3", 10.5, INK), MARGIN, MARGIN + 12.0, &sheet.code);
+    let mut y = MARGIN + 34.0 + QR_SIDE - 18.0;
+    let x = MARGIN + QR_SIDE + 6.0;
+    for (label, value) in &sheet.facts {
+        text(&mut out, &pen("F1", 9.5, MUTED), x, y, label);
+        for line in wrap(value, 24).iter().take(2) {
+            text(&mut out, &pen("F2", 12.0, INK), x, y - 15.0, line);
+            y -= 15.0;
+        }
+        y -= 25.0;
+    }
+    let lines = wrap(&sheet.hint, 32);
+    let mut y = MARGIN + 34.0 + 8.0 + 12.0 * (lines.len().saturating_sub(1)) as f64;
+    for line in &lines {
+        text(&mut out, &pen("F1", 9.0, MUTED), x, y, line);
+        y -= 12.0;
     }
     out
 }
 
-fn text(out: &mut Vec<u8>, font: &str, size: f64, y: f64, line: &str) {
-    out.extend(format!("BT /{font} {size} Tf {MARGIN} {y:.1} Td (").into_bytes());
+/// The QR code as filled squares, its lower left corner here.
+fn qr(out: &mut Vec<u8>, what: &str, left: f64, bottom: f64) {
+    let Ok(code) = QrCode::with_error_correction_level(what, EcLevel::M) else { return };
+    let modules = code.width();
+    let side = QR_SIDE / (modules + 2 * QUIET) as f64;
+    let colors = code.to_colors();
+    let mut squares = String::from("0 0 0 rg\n");
+    for (at, _) in colors.iter().enumerate().filter(|(_, color)| **color == Color::Dark) {
+        let (column, row) = (at % modules + QUIET, at / modules + QUIET);
+        let (x, y) = (left + column as f64 * side, bottom + QR_SIDE - (row + 1) as f64 * side);
+        let _ = writeln!(squares, "{x:.2} {y:.2} {side:.3} {side:.3} re");
+    }
+    squares.push_str("f\n");
+    out.extend(squares.into_bytes());
+}
+
+fn text(out: &mut Vec<u8>, pen: &Pen, x: f64, y: f64, line: &str) {
+    let Pen { font, size, color } = pen;
+    out.extend(format!("{color} rg BT /{font} {size} Tf {x:.1} {y:.1} Td (").into_bytes());
     for c in line.chars() {
         match c {
             '(' | ')' | '\\' => out.extend([b'\\', c as u8]),
             '\u{20}'..='\u{7e}' | '\u{a0}'..='\u{ff}' => out.push(c as u8),
-            '\u{20ac}' => out.push(0x80),
-            '\u{2013}' => out.push(0x96),
-            '\u{2019}' => out.push(0x92),
-            // A letter this font lacks.
-            _ => out.push(b'?'),
+            _ => out.push(win_ansi(c)),
         }
     }
     out.extend(b") Tj ET\n");
+}
+
+/// Letters beyond Latin-1: those the encoding has, and the plain letter of those of our neighbours' alphabets that it has not.
+const fn win_ansi(c: char) -> u8 {
+    match c {
+        '€' => 0x80,
+        '‚' => 0x82,
+        '„' => 0x84,
+        '…' => 0x85,
+        'Š' => 0x8a,
+        'Œ' => 0x8c,
+        'Ž' => 0x8e,
+        '‘' => 0x91,
+        '’' => 0x92,
+        '“' => 0x93,
+        '”' => 0x94,
+        '•' => 0x95,
+        '–' => 0x96,
+        '—' => 0x97,
+        '™' => 0x99,
+        'š' => 0x9a,
+        'œ' => 0x9c,
+        'ž' => 0x9e,
+        'Ÿ' => 0x9f,
+        'Ā' | 'Ă' | 'Ą' => b'A',
+        'ā' | 'ă' | 'ą' => b'a',
+        'Ć' | 'Č' | 'Ĉ' | 'Ċ' => b'C',
+        'ć' | 'č' | 'ĉ' | 'ċ' => b'c',
+        'Ď' | 'Đ' => b'D',
+        'ď' | 'đ' => b'd',
+        'Ē' | 'Ė' | 'Ę' | 'Ě' => b'E',
+        'ē' | 'ė' | 'ę' | 'ě' => b'e',
+        'Ğ' | 'Ģ' => b'G',
+        'ğ' | 'ģ' => b'g',
+        'Ī' | 'Į' | 'İ' => b'I',
+        'ī' | 'į' | 'ı' => b'i',
+        'Ķ' => b'K',
+        'ķ' => b'k',
+        'Ĺ' | 'Ļ' | 'Ľ' | 'Ł' => b'L',
+        'ĺ' | 'ļ' | 'ľ' | 'ł' => b'l',
+        'Ń' | 'Ņ' | 'Ň' => b'N',
+        'ń' | 'ņ' | 'ň' => b'n',
+        'Ō' | 'Ő' => b'O',
+        'ō' | 'ő' => b'o',
+        'Ŕ' | 'Ř' => b'R',
+        'ŕ' | 'ř' => b'r',
+        'Ś' | 'Ş' | 'Ș' => b'S',
+        'ś' | 'ş' | 'ș' => b's',
+        'Ţ' | 'Ť' | 'Ț' => b'T',
+        'ţ' | 'ť' | 'ț' => b't',
+        'Ū' | 'Ů' | 'Ű' | 'Ų' => b'U',
+        'ū' | 'ů' | 'ű' | 'ų' => b'u',
+        'Ź' | 'Ż' => b'Z',
+        'ź' | 'ż' => b'z',
+        // A letter this font lacks; the name stands in the order all the same.
+        _ => b'?',
+    }
 }
 
 fn wrap(line: &str, most: usize) -> Vec<String> {
@@ -160,6 +276,12 @@ mod tests {
         let sheet = |title: &str| Sheet {
             title: title.into(),
             lines: vec!["Block (A) \\ Reihe 7, Platz 12".into(), "Zoë Müller — 20 €".into()],
+            place: vec![
+                ("Block".into(), "A very long name of a section that needs room".into()),
+                ("Platz".into(), "12".into()),
+            ],
+            facts: vec![("Name".into(), "Łukasz Dvořák".into())],
+            hint: "One person, once.".into(),
             code: "ABCDEFGH".into(),
             qr: "SW1.x.y".into(),
         };
@@ -176,7 +298,8 @@ mod tests {
             let offset: usize = line[..10].parse().expect("an offset");
             assert!(at(offset).starts_with(&format!("{} 0 obj", number + 1)), "{line}");
         }
-        assert!(text.contains("Block \\(A\\) \\\\ Reihe") && text.contains("Zo\u{eb} M\u{fc}ller ? 20 \u{80}"));
+        assert!(text.contains("Block \\(A\\) \\\\ Reihe") && text.contains("Zo\u{eb} M\u{fc}ller \u{97} 20 \u{80}"));
+        assert!(text.contains("Lukasz Dvorak"));
         // A dark square in each of the three corners at least.
         assert!(text.matches(" re\n").count() > 100);
     }

@@ -76,8 +76,7 @@ fn named(summary: &EventSummary) -> Value {
 pub(super) async fn events(State(front): State<Front>) -> Answer {
     let filter = EventFilter { limit: MAX_EVENTS, ..EventFilter::default() };
     let found = front.app.catalogue.list(&filter).await.map_err(|error| error::store(&error))?;
-    let items: Vec<Value> =
-        found.iter().filter(|summary| summary.state != EventState::Cancelled).map(named).collect();
+    let items: Vec<Value> = found.iter().filter(|summary| summary.state != EventState::Cancelled).map(named).collect();
     Ok(json(&value!({"items": items})))
 }
 

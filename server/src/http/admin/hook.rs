@@ -13,7 +13,7 @@ use axum::extract::{Path, State};
 use http::{Response, StatusCode};
 use seatwire_proto::code::ErrorCode;
 use seatwire_proto::server::ErrorObject;
-use serde::Deserialize;
+use serde::{Deserialize, Deserializer};
 use serde_json::{Value, json as value};
 use uuid::Uuid;
 
@@ -21,6 +21,23 @@ use uuid::Uuid;
 #[serde(deny_unknown_fields)]
 struct Add {
     url: String,
+    /// Types, or what stands before their dot; without it everything but holds.
+    types: Option<Vec<String>>,
+}
+
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Patch {
+    /// Null: everything but holds.
+    #[serde(default, deserialize_with = "some")]
+    types: Option<Option<Vec<String>>>,
+    /// True: what was disabled is sent again.
+    enabled: Option<bool>,
+}
+
+/// Tells a null from a field that is not there.
+fn some<'de, D: Deserializer<'de>>(value: D) -> Result<Option<Option<Vec<String>>>, D::Error> {
+    Option::deserialize(value).map(Some)
 }
 
 #[derive(Debug, Deserialize)]
@@ -28,6 +45,8 @@ struct Add {
 struct Replay {
     /// Empty: from the beginning.
     after: Option<String>,
+    /// Only this one, e.g. `msg_12`.
+    message: Option<String>,
 }
 
 fn hook_id(text: &str) -> Result<Uuid, Refusal> {
@@ -51,12 +70,61 @@ fn cursor(text: Option<&str>) -> Result<LogCursor, Refusal> {
 }
 
 pub(super) async fn add(State(front): State<Front>, call: Call) -> Answer {
-    let Add { url } = body(call)?;
-    match front.app.notices.add_hook(&url).await {
-        Ok(new) => Ok(shown(&new)),
-        Err(HookError::Refused(why)) => Err(bad_field("/url", why).into()),
-        Err(HookError::Store(error)) => Err(error::store(&error).into()),
+    let Add { url, types } = body(call)?;
+    Ok(shown(&front.app.notices.add_hook(&url, types.as_deref()).await.map_err(refused)?))
+}
+
+fn refused(error: HookError) -> Refusal {
+    match error {
+        HookError::Refused(why) => bad_field("/url", why).into(),
+        HookError::NoSuchType(_) => bad_field("/types", &error.to_string()).into(),
+        HookError::Store(error) => error::store(&error).into(),
     }
+}
+
+/// What it wants, and whether it is sent to.
+pub(super) async fn change(State(front): State<Front>, Path(id): Path<String>, call: Call) -> Answer {
+    let id = hook_id(&id)?;
+    let Patch { types, enabled } = body(call)?;
+    if enabled == Some(false) {
+        return Err(bad_field("/enabled", "expected true; to end it, delete it").into());
+    }
+    let mut is_there = true;
+    if let Some(types) = types {
+        is_there = front.app.notices.set_hook_types(id, types.as_deref()).await.map_err(refused)?;
+    }
+    if enabled.is_some() {
+        is_there &= front.app.notices.enable_hook(id).await.map_err(|error| error::store(&error))?;
+    }
+    if is_there { Ok(json(&value!({}))) } else { Err(no_hook()) }
+}
+
+/// What is on its way there and what arrived, newest first.
+pub(super) async fn deliveries(State(front): State<Front>, Path(id): Path<String>, query: Query) -> Answer {
+    let id = hook_id(&id)?;
+    let limit = query.limit()?;
+    let before = query.parse::<i64>("cursor", "expected the next_cursor of an earlier answer")?;
+    let only_open = query.parse::<bool>("open", "expected true or false")?.unwrap_or(false);
+    let found = front.app.notices.deliveries(id, before, only_open, limit).await;
+    let rows = found.map_err(|error| error::store(&error))?;
+    let items: Vec<Value> = rows
+        .iter()
+        .map(|row| {
+            value!({
+                "message": format!("msg_{}", row.log_id),
+                "type": row.kind,
+                "tries": row.tries_n,
+                "failure": row.failure,
+                "next_try_ms": row.sent_ms.is_none().then_some(row.due_ms),
+                "sent_ms": row.sent_ms,
+            })
+        })
+        .collect();
+    let mut body = value!({"items": items});
+    if let Some(last) = rows.last().filter(|_| rows.len() == limit as usize) {
+        body["next_cursor"] = last.log_id.to_string().into();
+    }
+    Ok(json(&body))
 }
 
 pub(super) async fn list(State(front): State<Front>) -> Answer {
@@ -67,7 +135,9 @@ pub(super) async fn list(State(front): State<Front>) -> Answer {
             value!({
                 "id": hook.id,
                 "url": hook.url,
+                "types": hook.types,
                 "created_ms": hook.created_ms,
+                "failing_since_ms": hook.failing_since_ms,
                 "disabled_ms": hook.disabled.as_ref().map(|(ms, _)| ms),
                 "disabled_reason": hook.disabled.as_ref().map(|(_, why)| why),
             })
@@ -88,7 +158,13 @@ pub(super) async fn rotate(State(front): State<Front>, Path(id): Path<String>) -
 
 pub(super) async fn replay(State(front): State<Front>, Path(id): Path<String>, call: Call) -> Answer {
     let id = hook_id(&id)?;
-    let Replay { after } = body(call)?;
+    let Replay { after, message } = body(call)?;
+    if let Some(message) = message {
+        let log_id = message.strip_prefix("msg_").and_then(|n| n.parse().ok());
+        let log_id = log_id.ok_or_else(|| bad_field("/message", "expected the name of a message, such as msg_12"))?;
+        let is_there = front.app.notices.replay_hook_one(id, log_id).await.map_err(|error| error::store(&error))?;
+        return if is_there { Ok(json(&value!({"queued": 1}))) } else { Err(no_hook()) };
+    }
     let after = cursor(after.as_deref())?;
     let n = front.app.notices.replay_hook(id, after).await.map_err(|error| error::store(&error))?;
     Ok(json(&value!({"queued": n})))

@@ -151,11 +151,29 @@ async fn a_ticket_passed_on_has_another_code_and_the_old_one_admits_nobody() {
     let (stranger, _) = bought(&node, &scene.event, &[5], "pm_card_visa").await;
     let to = json!({"to": {"name": "Bob", "email": "bob@example.org"}});
     assert_eq!(stranger.post(&path, "k", to.clone()).await.0, 404);
+    let other = scene.node(&[]).await;
+    let doors = [admin.clone(), Admin::new(&scene.stage, &other, &[Scope::Door]).await];
     let (status, body) = guest.post(&path, "k", to.clone()).await;
     assert_eq!((status, &body["order"]["tickets"][0]["state"]), (200, &json!("transferred")), "{body}");
     assert_eq!(body["order"]["tickets"].as_array().map(Vec::len), Some(2), "the new code is not the buyer's to see");
-    assert_eq!(guest.post(&path, "k2", to).await.0, 404, "once");
-    assert_eq!(scan(&admin, &scene.event, text(ticket, "qr"), "a", "1").await["reason"], "transferred");
+    for door in &doors {
+        assert_eq!(scan(door, &scene.event, text(ticket, "qr"), "a", "1").await["reason"], "transferred", "at once");
+    }
+    // The same key says the same again, to another person it says no; another key finds nothing to pass on.
+    let (status, again) = guest.post(&path, "k", to.clone()).await;
+    assert_eq!((status, &again["replayed"], &again["order"]), (200, &json!(true), &body["order"]), "{again}");
+    let eve = json!({"to": {"name": "Eve", "email": "eve@example.org"}});
+    let (status, refused) = guest.post(&path, "k", eve).await;
+    assert_eq!((status, &refused["error"]["code"]), (422, &json!("key_reused")), "{refused}");
+    let (status, refused) = guest.post(&path, "k2", to.clone()).await;
+    assert_eq!((status, &refused["error"]["code"]), (404, &json!("order_not_found")), "once: {refused}");
+    let (status, refused) = guest.post(&path, "k2", to).await;
+    assert_eq!((status, &refused["replayed"]), (404, &json!(true)), "{refused}");
+    let passed: i64 = sqlx::query_scalar("select count(*) from tickets where holder_email is not null")
+        .fetch_one(scene.stage.store.pool())
+        .await
+        .expect("sql");
+    assert_eq!(passed, 1);
     let code: String = sqlx::query_scalar("select code from tickets where holder_email = 'bob@example.org'")
         .fetch_one(scene.stage.store.pool())
         .await
@@ -184,6 +202,16 @@ async fn tickets_are_printed_for_their_owner_alone() {
     assert!(shown.contains(text(&order, "reference")) && shown.contains("Stalls"));
     let secret = text(&order, "pay_url").split_once('#').expect("a secret").1.to_owned();
     assert_eq!(http.get(&url).header("Seatwire-Pay-Secret", secret).send().await.expect("answers").status(), 200);
+    let ticket = &order["tickets"][0];
+    let wallet = format!("/v1/orders/{}/tickets/{}/wallet", text(&order, "id"), text(ticket, "id"));
+    let (status, fields) = guest.get(&wallet).await;
+    assert_eq!(status, 200, "{fields}");
+    assert_eq!(fields["apple"]["barcodes"][0]["message"], ticket["qr"]);
+    assert_eq!(fields["apple"]["eventTicket"]["auxiliaryFields"][0]["value"], "Stalls", "{fields}");
+    assert_eq!(fields["google"]["object"]["seatInfo"]["seat"]["defaultValue"]["value"], "2", "{fields}");
+    assert_eq!(fields["google"]["object"]["barcode"]["value"], ticket["qr"]);
     let (stranger, _) = bought(&node, &scene.event, &[9], "pm_card_visa").await;
+    assert_eq!(stranger.get(&wallet).await.0, 404);
+    assert_eq!(guest.get(&wallet.replace("tkt_0", "tkt_1")).await.0, 404);
     assert_eq!(http.get(&url).bearer_auth(&stranger.token).send().await.expect("answers").status(), 404);
 }
