@@ -7,8 +7,10 @@ use lettre::{AsyncSmtpTransport, AsyncTransport, Message, Tokio1Executor};
 use std::path::PathBuf;
 use std::time::Duration;
 
-/// Longest wait for the SMTP server.
+/// Longest wait for one answer of the SMTP server.
 const SMTP_TIMEOUT: Duration = Duration::from_secs(20);
+/// Longest whole delivery: below the minute for which a mail is this node's.
+const SEND_WITHIN: Duration = Duration::from_secs(45);
 /// Answers to a person's address or to the mail itself (RFC 5321, 4.2.3) that will not be others tomorrow. Those to us, such
 /// as a wrong password, are an operator's to mend, and the mail waits.
 const REFUSALS: [u16; 7] = [550, 551, 552, 553, 554, 555, 556];
@@ -60,9 +62,10 @@ impl Post {
     /// Brings a mail on its way. `name` tells it apart in a folder.
     pub(super) async fn send(&self, name: &str, mail: Message) -> Result<(), PostError> {
         match self {
-            Self::Smtp(transport) => {
-                transport.send(mail).await?;
-            }
+            Self::Smtp(transport) => match tokio::time::timeout(SEND_WITHIN, transport.send(mail)).await {
+                Ok(sent) => sent.map(drop)?,
+                Err(_) => return Err(PostError::Later("the server says nothing".into())),
+            },
             Self::Folder(folder) => {
                 let kept = async {
                     tokio::fs::create_dir_all(folder).await?;

@@ -79,7 +79,10 @@ async fn every_type_of_the_catalogue_is_told_by_its_cause() {
     let given_up = buyer.call("cancel", json!({"key": "x", "order": declined["id"]})).await;
     assert_eq!(given_up["order"]["state"], "cancelled", "{given_up}");
     bought(&node, event, &[10], "pm_card_authenticationRequired").await;
+    // Nothing tells the till but its own questions.
+    scene.sim("webhooks", &[("url", "none")]).await;
     bought(&node, event, &[12], "pm_sim_timeout_charged").await;
+    until_told(&admin, "order.payment_unknown").await;
     // A basket that grows, and is given back.
     let (mut holder, _) = Client::guest(&node.url).await;
     let held = holder.call("hold", json!({"key": "1", "event": event, "seats": [20]})).await["hold"].clone();
