@@ -56,9 +56,9 @@ impl Inner {
         Ok(Some(Letter {
             name,
             email,
+            starts: super::ticket::starts(&page.body, &row.lang),
             lang: row.lang,
             event: row.event,
-            starts: super::ticket::starts(&page.body),
             reference: row.reference,
             total_minor: row.total_minor,
             refunded_minor: row.refunded_minor,

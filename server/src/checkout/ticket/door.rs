@@ -124,7 +124,7 @@ impl Inner {
         let Some(page) = self.catalogue.page(row.event).await? else { return Ok(None) };
         let stored = self.catalogue.layout(&page.facts.layout).await?;
         let (event, reference, buyer) = (page.body.clone(), row.reference.clone(), holder.to_owned());
-        let words = PrintWords::of(&row.lang);
+        let (words, lang) = (PrintWords::of(&row.lang), row.lang.clone());
         let sealed: Vec<(Ticket, String)> = tickets
             .into_iter()
             .map(|ticket| {
@@ -139,7 +139,10 @@ impl Inner {
                 .into_iter()
                 .map(|(ticket, qr)| Sheet {
                     title: event.summary.name.clone(),
-                    lines: vec![starts(&event), format!("{}, {}", event.summary.venue.name, event.summary.venue.city)],
+                    lines: vec![
+                        starts(&event, &lang),
+                        format!("{}, {}", event.summary.venue.name, event.summary.venue.city),
+                    ],
                     place: place(layout.as_ref(), &event, &words, ticket.seat, ticket.area),
                     facts: vec![(words.holder.into(), buyer.clone()), (words.order.into(), reference.clone())],
                     hint: words.hint.into(),
@@ -184,11 +187,56 @@ impl Inner {
     }
 }
 
-/// When it begins, by the venue's clock.
-pub(in crate::checkout) fn starts(event: &Event) -> String {
-    let Ok(moment) = jiff::Timestamp::from_millisecond(event.summary.starts_ms as i64) else { return String::new() };
-    match jiff::tz::TimeZone::get(&event.summary.venue.time_zone) {
-        Ok(zone) => moment.to_zoned_datetime(zone).strftime("%Y-%m-%d %H:%M").to_string(),
-        Err(_) => moment.strftime("%Y-%m-%d %H:%M UTC").to_string(),
+/// When it begins, by the venue's clock, as people write it: `Friday 4 December 2026, 20:00`.
+pub(in crate::checkout) fn starts(event: &Event, lang: &str) -> String {
+    const DAYS: [[&str; 7]; 2] = [
+        ["Monday", "Tuesday", "Wednesday", "Thursday", "Friday", "Saturday", "Sunday"],
+        ["Montag", "Dienstag", "Mittwoch", "Donnerstag", "Freitag", "Samstag", "Sonntag"],
+    ];
+    const MONTHS: [[&str; 12]; 2] = [
+        [
+            "January",
+            "February",
+            "March",
+            "April",
+            "May",
+            "June",
+            "July",
+            "August",
+            "September",
+            "October",
+            "November",
+            "December",
+        ],
+        [
+            "Januar",
+            "Februar",
+            "März",
+            "April",
+            "Mai",
+            "Juni",
+            "Juli",
+            "August",
+            "September",
+            "Oktober",
+            "November",
+            "Dezember",
+        ],
+    ];
+    let Ok(moment) = jiff::Timestamp::from_millisecond(event.summary.starts_ms.cast_signed()) else {
+        return String::new();
+    };
+    let (zone, is_utc) = match jiff::tz::TimeZone::get(&event.summary.venue.time_zone) {
+        Ok(zone) => (zone, ""),
+        Err(_) => (jiff::tz::TimeZone::UTC, " UTC"),
+    };
+    let at = moment.to_zoned(zone);
+    let language = usize::from(lang == "de");
+    let day = DAYS[language][at.weekday().to_monday_zero_offset() as usize];
+    let month = MONTHS[language][at.month() as usize - 1];
+    let (number, year, hour, minute) = (at.day(), at.year(), at.hour(), at.minute());
+    if lang == "de" {
+        return format!("{day}, {number}. {month} {year}, {hour:02}:{minute:02} Uhr{is_utc}");
     }
+    format!("{day} {number} {month} {year}, {hour:02}:{minute:02}{is_utc}")
 }

@@ -10,8 +10,8 @@ const PAGE: (f64, f64) = (419.5, 595.3);
 const MARGIN: f64 = 34.0;
 /// Height of the dark band with the title.
 const BAND: f64 = 112.0;
-/// Side of the QR code with its quiet zone: 60 mm, which a reader takes from an arm's length.
-const QR_SIDE: f64 = 172.0;
+/// Side of the QR code with its quiet zone: 75 mm, which a reader takes from an arm's length.
+const QR_SIDE: f64 = 212.0;
 /// The quiet zone that readers need, in modules.
 const QUIET: usize = 4;
 /// Longest line of the title, in characters, at the size it is written in; and lines of it.
@@ -120,13 +120,13 @@ fn content(sheet: &Sheet) -> Vec<u8> {
     let x = MARGIN + QR_SIDE + 6.0;
     for (label, value) in &sheet.facts {
         text(&mut out, &pen("F1", 9.5, MUTED), x, y, label);
-        for line in wrap(value, 24).iter().take(2) {
+        for line in wrap(value, 19).iter().take(2) {
             text(&mut out, &pen("F2", 12.0, INK), x, y - 15.0, line);
             y -= 15.0;
         }
         y -= 25.0;
     }
-    let lines = wrap(&sheet.hint, 32);
+    let lines = wrap(&sheet.hint, 29);
     let mut y = MARGIN + 34.0 + 8.0 + 12.0 * (lines.len().saturating_sub(1)) as f64;
     for line in &lines {
         text(&mut out, &pen("F1", 9.0, MUTED), x, y, line);
