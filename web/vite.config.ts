@@ -4,7 +4,7 @@ import { defineConfig } from "vite";
 
 /** Fetched when first needed; all else is one script, because many small ones compress worse and cost round trips. */
 const LATE =
-  /src\/ui\/(order_page|orders_page|tickets|qr|texts_de|checkout_form|payment_choice|list_view|memo|area_picker|best_picker|waitlist|presale_code|stepper)\.|(layout_compact|seat_set)\./;
+  /src\/ui\/(order_page|orders_page|tickets|ticket_actions|qr|texts_de|checkout_form|payment_choice|list_view|memo|area_picker|best_picker|waitlist|presale_code|stepper)\.|(layout_compact|seat_set)\./;
 
 const server = process.env.SEATWIRE_URL ?? "http://127.0.0.1:8080";
 

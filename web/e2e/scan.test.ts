@@ -231,9 +231,21 @@ describe("two doors", () => {
         return page;
       }),
     );
-    await call(`/v1/orders/${order.id}/tickets/${order.tickets[0].id}/transfer`, token, {
-      to: { name: "Bob", email: "bob@example.org" },
-    });
+    const { page } = await open(browser, PHONE);
+    await page.addInitScript((token) => localStorage.setItem("seatwire.token", token), token);
+    await page.goto(`${BASE}/orders/${order.id}`);
+    await page.locator("svg.qr").waitFor();
+    const download = page.waitForEvent("download");
+    await page.getByRole("button", { name: "Tickets as PDF" }).click();
+    expect((await download).suggestedFilename()).toMatch(/^tickets-[A-Z0-9]{8}\.pdf$/);
+    await page.getByRole("button", { name: /^Pass on/ }).click();
+    await page.getByRole("button", { name: "Pass on now" }).click();
+    await page.getByText("Please enter their name.").waitFor();
+    await page.getByLabel("Their name").fill("Bob");
+    await page.getByLabel("Their email").fill("bob@example.org");
+    expect(await axe(page)).toEqual([]);
+    await page.getByRole("button", { name: "Pass on now" }).click();
+    await page.getByText("Transferred").waitFor();
     expect(await Promise.all(doors.map((page) => type(page, order.tickets[0].qr)))).toEqual([
       "transferred",
       "transferred",

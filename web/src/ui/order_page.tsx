@@ -63,7 +63,7 @@ export function OrderPage({ id, secret }: { id: string; secret?: string }) {
       <StateCard order={order} mayCancel={!secret} />
       {order.state === "payment_declined" && <PayAgain order={order} secret={secret} />}
       {known.detail && <EventCard detail={known.detail} />}
-      {order.tickets?.length ? <Tickets order={order} plan={known.plan} detail={known.detail} /> : null}
+      {order.tickets?.length ? <Tickets order={order} plan={known.plan} detail={known.detail} secret={secret} /> : null}
       <section class="box">
         <h2>
           {t.value.reference} <span class="reference">{order.reference}</span>

@@ -6,14 +6,18 @@ import { seatName } from "../proto/layout";
 import type { EventDetail, Order, Ticket } from "../proto/messages";
 import { lineWords } from "./seat_words";
 import { t } from "./texts";
+import { PassOn, PrintTickets } from "./ticket_actions";
 
 interface Props {
   order: Order;
   plan: SeatPlan | null;
   detail: EventDetail | null;
+  /** of whoever came by the order's link: may print, but not pass on */
+  secret?: string;
 }
 
-export function Tickets({ order, plan, detail }: Props) {
+export function Tickets({ order, plan, detail, secret }: Props) {
+  const admits = order.tickets?.some((ticket) => ticket.state === "valid");
   return (
     <section aria-labelledby="tickets-title">
       <h2 id="tickets-title">{t.value.ticketsCount(order.tickets?.length ?? 0)}</h2>
@@ -21,16 +25,22 @@ export function Tickets({ order, plan, detail }: Props) {
         {(order.tickets ?? []).map((ticket) => (
           <li key={ticket.id}>
             <TicketStub ticket={ticket} plan={plan} detail={detail} />
+            {ticket.state === "valid" && !secret && (
+              <PassOn order={order} ticket={ticket} words={wordsOf(ticket, plan, detail)} />
+            )}
           </li>
         ))}
       </ul>
+      {admits && <PrintTickets order={order} secret={secret} />}
     </section>
   );
 }
 
+const wordsOf = (ticket: Ticket, plan: SeatPlan | null, detail: EventDetail | null) =>
+  lineWords({ ...ticket, quantity: 1, price_tier: "", price_minor: 0, fee_minor: 0 }, plan, detail);
+
 function TicketStub({ ticket, plan, detail }: { ticket: Ticket; plan: SeatPlan | null; detail: EventDetail | null }) {
-  const line = { ...ticket, quantity: 1, price_tier: "", price_minor: 0, fee_minor: 0 };
-  const words = lineWords(line, plan, detail);
+  const words = wordsOf(ticket, plan, detail);
   const name = ticket.seat !== undefined && plan ? seatName(plan, ticket.seat) : null;
   const usable = ticket.state === "valid";
   return (
