@@ -230,7 +230,7 @@ pub(in crate::checkout) fn starts(event: &Event, lang: &str) -> String {
         Ok(zone) => (zone, ""),
         Err(_) => (jiff::tz::TimeZone::UTC, " UTC"),
     };
-    let at = moment.to_zoned(zone);
+    let at = moment.to_zoned_datetime(zone);
     let language = usize::from(lang == "de");
     let day = DAYS[language][at.weekday().to_monday_zero_offset() as usize];
     let month = MONTHS[language][at.month() as usize - 1];

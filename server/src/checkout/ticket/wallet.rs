@@ -25,7 +25,7 @@ pub(super) fn fields(pass: &Pass<'_>) -> Value {
     let starts =
         jiff::Timestamp::from_millisecond(summary.starts_ms.cast_signed()).ok().map(
             |at| match jiff::tz::TimeZone::get(&summary.venue.time_zone) {
-                Ok(zone) => at.to_zoned(zone).strftime("%Y-%m-%dT%H:%M:%S%:z").to_string(),
+                Ok(zone) => at.to_zoned_datetime(zone).strftime("%Y-%m-%dT%H:%M:%S%:z").to_string(),
                 Err(_) => at.to_string(),
             },
         );
