@@ -4,10 +4,10 @@ import { generateKeyPairSync, randomUUID, sign } from "node:crypto";
 import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { type Browser, chromium, type Page } from "playwright-core";
+import { chromium, type Page } from "playwright-core";
 import encodeQR from "qr";
-import { afterAll, afterEach, beforeAll, describe, expect, it } from "vitest";
-import { axe, BASE, DESKTOP, type EventFacts, events, launch, open, PHONE } from "./browser";
+import { afterAll, describe, expect, it } from "vitest";
+import { axe, BASE, DESKTOP, open, PHONE, useBrowser } from "./browser";
 
 const ADMIN = process.env.SEATWIRE_ADMIN_URL ?? "http://127.0.0.1:9090";
 const KEY = process.env.SEATWIRE_ADMIN_KEY ?? "";
@@ -23,9 +23,7 @@ interface Order {
   tickets: Ticket[];
 }
 
-let browser: Browser;
-let sold: EventFacts;
-let other: EventFacts;
+const stage = useBrowser();
 const folder = mkdtempSync(join(tmpdir(), "seatwire-scan-"));
 
 async function call(path: string, token: string | null, body: unknown): Promise<Record<string, never>> {
@@ -105,21 +103,11 @@ async function type(page: Page, text: string): Promise<string> {
   return (await page.locator(".answer").getAttribute("data-kind")) ?? "";
 }
 
-beforeAll(async () => {
-  browser = await launch();
-  [sold, other] = await events();
-});
-afterAll(async () => {
-  await browser?.close();
-  rmSync(folder, { recursive: true, force: true });
-});
-afterEach(async () => {
-  for (const context of browser.contexts()) await context.close();
-});
+afterAll(() => rmSync(folder, { recursive: true, force: true }));
 
 describe("the camera", () => {
   it("admits the ticket it sees, once, and says where the person sits", async () => {
-    const { order } = await buy(sold.id, 1);
+    const { order } = await buy(stage.small.id, 1);
     const seeing = await chromium.launch({
       executablePath: process.env.CHROMIUM ?? "/usr/bin/chromium",
       args: [
@@ -132,7 +120,7 @@ describe("the camera", () => {
     });
     try {
       const { page, errors } = await open(seeing, PHONE);
-      await openDoor(page, sold.id);
+      await openDoor(page, stage.small.id);
       await page.getByRole("button", { name: "Start camera" }).click();
       await page.locator(".answer[data-kind=admitted]").waitFor();
       expect(await page.locator(".answer").textContent()).toMatch(/Admit[\s\S]*Seat[\s\S]*Ada Lovelace/);
@@ -156,15 +144,15 @@ describe("the camera", () => {
 
 describe("a scanner that types", () => {
   it("gets each answer, by keyboard alone", async () => {
-    const { order } = await buy(sold.id, 3);
-    const elsewhere = await buy(other.id, 1);
+    const { order } = await buy(stage.small.id, 3);
+    const elsewhere = await buy(stage.large.id, 1);
     const refund = await fetch(`${ADMIN}/v1/admin/orders/${order.id}/refunds`, {
       method: "POST",
       headers: { Authorization: `Bearer ${KEY}`, "Content-Type": "application/json", "Idempotency-Key": randomUUID() },
       body: JSON.stringify({ lines: [{ line: 2, quantity: 1 }], reason: "ill" }),
     });
     expect(refund.status).toBe(200);
-    const { page, errors } = await open(browser, DESKTOP);
+    const { page, errors } = await open(stage.browser, DESKTOP);
     await page.goto(`${ADMIN}/scan`);
     await page.getByLabel("Door key").fill("sk_not_a_key");
     await page.getByLabel("Name of this door").fill("North");
@@ -173,7 +161,7 @@ describe("a scanner that types", () => {
     await page.getByLabel("Door key").fill(KEY);
     await page.keyboard.press("Enter");
     expect(await axe(page)).toEqual([]);
-    await page.getByRole("button", { name: sold.name }).first().click();
+    await page.getByRole("button", { name: stage.small.name }).first().click();
     await page.locator(".answer[data-kind=ready]").waitFor();
     const body = order.tickets[1].qr.split(".")[1];
     const forger = generateKeyPairSync("ed25519").privateKey;
@@ -201,7 +189,7 @@ describe("a scanner that types", () => {
   });
 
   it("speaks German where the browser does", async () => {
-    const { page } = await open(browser, { ...PHONE, locale: "de-DE" });
+    const { page } = await open(stage.browser, { ...PHONE, locale: "de-DE" });
     await page.goto(`${ADMIN}/scan/`);
     await page.getByRole("heading", { name: "Eingang öffnen" }).waitFor();
     expect(await page.evaluate(() => document.documentElement.lang)).toBe("de");
@@ -210,11 +198,11 @@ describe("a scanner that types", () => {
 
 describe("two doors", () => {
   it("admit one person when they scan one ticket together", async () => {
-    const { order } = await buy(sold.id, 1);
+    const { order } = await buy(stage.small.id, 1);
     const doors = await Promise.all(
       ["North", "South"].map(async (name) => {
-        const { page } = await open(browser, DESKTOP);
-        await openDoor(page, sold.id, name);
+        const { page } = await open(stage.browser, DESKTOP);
+        await openDoor(page, stage.small.id, name);
         return page;
       }),
     );
@@ -223,15 +211,15 @@ describe("two doors", () => {
   });
 
   it("refuse the old code of a ticket that was passed on, at once and both", async () => {
-    const { order, token } = await buy(sold.id, 1);
+    const { order, token } = await buy(stage.small.id, 1);
     const doors = await Promise.all(
       ["North", "South"].map(async (name) => {
-        const { page } = await open(browser, DESKTOP);
-        await openDoor(page, sold.id, name);
+        const { page } = await open(stage.browser, DESKTOP);
+        await openDoor(page, stage.small.id, name);
         return page;
       }),
     );
-    const { page } = await open(browser, PHONE);
+    const { page } = await open(stage.browser, PHONE);
     await page.addInitScript((token) => localStorage.setItem("seatwire.token", token), token);
     await page.goto(`${BASE}/orders/${order.id}`);
     await page.locator("svg.qr").waitFor();
@@ -255,9 +243,9 @@ describe("two doors", () => {
 
 describe("a door without a network", () => {
   it("says that nothing is confirmed yet, keeps the scan over a reload, and tells it later", async () => {
-    const { order } = await buy(sold.id, 2);
-    const { page, errors } = await open(browser, PHONE);
-    await openDoor(page, sold.id);
+    const { order } = await buy(stage.small.id, 2);
+    const { page, errors } = await open(stage.browser, PHONE);
+    await openDoor(page, stage.small.id);
     await page.evaluate(() => navigator.serviceWorker.ready);
     // Everything the page needs was asked for once with the worker in place.
     await page.reload();
@@ -272,8 +260,8 @@ describe("a door without a network", () => {
     await page.getByText("1 to be sent").waitFor();
     expect(await type(page, order.tickets[1].qr)).toBe("offline");
     // Somebody else lets the second one in meanwhile.
-    const { page: south } = await open(browser, DESKTOP);
-    await openDoor(south, sold.id, "South");
+    const { page: south } = await open(stage.browser, DESKTOP);
+    await openDoor(south, stage.small.id, "South");
     expect(await type(south, order.tickets[1].qr)).toBe("admitted");
     await page.context().setOffline(false);
     await page.getByText("1 ticket let in offline was refused").waitFor();
