@@ -270,5 +270,5 @@ describe("a door without a network", () => {
     expect(await axe(page)).toEqual([]);
     expect(await type(south, order.tickets[0].qr)).toBe("used");
     expect(errors).toEqual([]);
-  });
+  }, 180_000);
 });
