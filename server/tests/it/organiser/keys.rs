@@ -17,8 +17,9 @@ fn routes(event: &str) -> Vec<(Scope, &'static str, String, Value)> {
     let body = |method: &str, path: &str| match (method, path.rsplit('/').next()) {
         ("GET", _) | ("POST", Some("look")) => Value::Null,
         ("POST", Some("webhooks")) => json!({"url": "https://example.org/hook"}),
-        ("DELETE", _) | (_, Some("rotate")) => Value::Null,
+        ("DELETE", _) | (_, Some("rotate" | "retry")) => Value::Null,
         (_, Some("replay")) => json!({"after": "0"}),
+        ("PATCH", _) if path.contains("webhooks") => json!({"enabled": true}),
         ("PATCH", _) => json!({"name": "Another"}),
         (_, Some("state")) => json!({"state": "paused"}),
         (_, Some("prices")) => prices.clone(),
@@ -30,12 +31,14 @@ fn routes(event: &str) -> Vec<(Scope, &'static str, String, Value)> {
         _ => panic!("{method} {path} is new: say here what it takes"),
     };
     let named = |path: &str| {
-        path.replace("{event}", event).replace("{order}", UNKNOWN_ORDER).replace("{webhook}", UNKNOWN_HOOK)
+        let path = path.replace("{event}", event).replace("{order}", UNKNOWN_ORDER);
+        path.replace("{webhook}", UNKNOWN_HOOK).replace("{mail}", UNKNOWN_MAIL)
     };
     admin::listed().into_iter().map(|(scope, method, path)| (scope, method, named(path), body(method, path))).collect()
 }
 
 const UNKNOWN_HOOK: &str = "01900000-0000-7000-8000-000000000000";
+const UNKNOWN_MAIL: &str = "9000000000000";
 const UNKNOWN_ORDER: &str = "ord_01h455vb4pex5vsknk084sn02q";
 
 #[tokio::test]
@@ -60,7 +63,7 @@ async fn every_route_needs_a_key_and_its_scope() {
         let only = Admin::new(&stage, &node, &[scope]).await;
         let (status, answer) = only.call(method, &path, body).await;
         // Behind the door: there is no such order or webhook, or a key is missing.
-        let names_nothing = path.contains(UNKNOWN_ORDER) || path.contains(UNKNOWN_HOOK);
+        let names_nothing = [UNKNOWN_ORDER, UNKNOWN_HOOK, UNKNOWN_MAIL].iter().any(|unknown| path.contains(unknown));
         let code = answer["error"]["code"].as_str();
         let is_in =
             status == 200 || names_nothing && matches!(code, Some("order_not_found" | "unknown_op" | "bad_field"));
