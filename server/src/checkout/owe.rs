@@ -1,10 +1,10 @@
 //! What others are owed after a step of an order, to be written in its transaction: a mail to the buyer, a row of the organisers'
 //! log. `notice` sends them.
 
+use crate::store::event_log::LogKind;
 use crate::store::mail::{self, MailKind};
 use crate::store::order::OrderRow;
 use crate::store::order_state::OrderState;
-use crate::store::event_log::LogKind;
 use crate::store::order_step::Owed;
 use crate::store::outbox::Errand;
 use crate::store::refund::RefundState;

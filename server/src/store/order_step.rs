@@ -176,7 +176,8 @@ pub async fn save(
     owed: &Owed,
     now_ms: u64,
 ) -> Result<bool, StoreError> {
-    let (kind, facts) = owed.entry.as_ref().map_or((None, None), |(kind, facts)| (Some(kind.as_str()), Some(Json(facts))));
+    let (kind, facts) =
+        owed.entry.as_ref().map_or((None, None), |(kind, facts)| (Some(kind.as_str()), Some(Json(facts))));
     let done = sqlx::query!(
         "with told as (
              insert into outbox (event_id, order_id, kind, body, due_ms, created_ms)
