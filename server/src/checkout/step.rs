@@ -194,7 +194,7 @@ impl Inner {
         }
         let Some(to) = next(row.state, news.event()) else { return Ok(None) };
         if to == OrderState::Disputed {
-            let is_freed = record::void_rest(transaction, row).await?;
+            let is_freed = record::void_rest(transaction, row, now_ms).await?;
             self.enter(row, to, now_ms);
             return Ok(Some(is_freed));
         }

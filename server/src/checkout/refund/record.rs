@@ -195,11 +195,15 @@ async fn void_if_refunded(
     if to != OrderState::Refunded || row.state == OrderState::Refunded {
         return Ok(false);
     }
-    void_rest(transaction, row).await
+    void_rest(transaction, row, now_ms).await
 }
 
 /// Makes every ticket of an order void that still admits. True: places came free.
-pub(in crate::checkout) async fn void_rest(transaction: &mut PgConnection, row: &OrderRow) -> Result<bool, StoreError> {
+pub(in crate::checkout) async fn void_rest(
+    transaction: &mut PgConnection,
+    row: &OrderRow,
+    now_ms: u64,
+) -> Result<bool, StoreError> {
     let live = ticket::live_by_line(&mut *transaction, row.event, row.id).await?;
     void(transaction, row, &live, now_ms).await?;
     Ok(!live.is_empty())
