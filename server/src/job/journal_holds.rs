@@ -8,8 +8,8 @@ use crate::app::App;
 use crate::catalogue::EventFacts;
 use crate::inventory::{Changes, CopyCursor, InventoryError, StreamPosition};
 use crate::shutdown::Phase;
-use crate::store::event_log;
 use crate::store::hold_journal::{self, JournalAnswer, JournalPosition, JournalRecord};
+use crate::store::{self, event_log};
 use futures_util::future::join_all;
 use seatwire_proto::id::EventId;
 use std::collections::{HashMap, HashSet};
@@ -235,7 +235,7 @@ impl Journal<'_> {
         if !self.app.config.notice.tells_holds {
             return Ok(hold_journal::write(pool, self.writer, to, records, answers).await?);
         }
-        let mut transaction = pool.begin().await?;
+        let mut transaction = store::begin(pool).await?;
         let before = hold_journal::before(&mut *transaction, records).await?;
         let written = hold_journal::write(&mut *transaction, self.writer, to, records, answers).await?;
         let now_ms = self.app.clock.now_ms();

@@ -4,7 +4,7 @@
 use super::Round;
 use crate::app::App;
 use crate::catalogue::EventFacts;
-use crate::store::{event_change, event_log};
+use crate::store::{self, event_change, event_log};
 use seatwire_proto::server::EventState;
 use std::sync::Arc;
 
@@ -45,7 +45,7 @@ pub(super) async fn run(app: &Arc<App>) -> anyhow::Result<Round> {
 /// Selling begins by time alone: whoever looks first notes it.
 async fn note_openings(app: &Arc<App>) -> anyhow::Result<()> {
     let now_ms = app.clock.now_ms();
-    let mut transaction = app.store.pool().begin().await?;
+    let mut transaction = store::begin(app.store.pool()).await?;
     let since_ms = now_ms.saturating_sub(OPENING_IS_NEWS_MS);
     event_log::insert_openings(&mut transaction, since_ms, now_ms, MAX_OPENED).await?;
     transaction.commit().await?;
