@@ -1,7 +1,7 @@
 //! The scanner's judgement on tickets made here: what it says offline and online, and that nothing kept is lost or told twice.
 import { generateKeyPairSync, type KeyObject, sign } from "node:crypto";
 import { beforeAll, describe, expect, it } from "vitest";
-import { type Answer, Judge, type Kept } from "../src/scan/judge";
+import { type Answer, Judge, type Kept, type Seen } from "../src/scan/judge";
 import { portable, read, type Verify, verifier } from "../src/scan/seal";
 import { de } from "../src/scan/texts_de";
 import { en } from "../src/scan/texts_en";
@@ -36,12 +36,18 @@ beforeAll(async () => {
 
 function door(answers: (text: string, scan: string) => Answer, kept: Kept[] = [], check: Verify = verify) {
   const asked: [string, string][] = [];
+  const known = new Map<string, Seen>();
   const shelf = {
     kept,
     load: () => kept,
-    store(now: Kept[]) {
-      shelf.kept = now;
+    add(one: Kept) {
+      shelf.kept = [...shelf.kept, one];
     },
+    remove(scan: string) {
+      shelf.kept = shelf.kept.filter((one) => one.scan !== scan);
+    },
+    seen: (ticket: string) => known.get(ticket),
+    note: (ticket: string, seen: Seen) => void known.set(ticket, seen),
   };
   let n = 0;
   const ask = async (text: string, scan: string) => {
@@ -145,6 +151,41 @@ describe("without a network", () => {
     const told: unknown[] = [];
     await judge.send((kept, verdict) => told.push([kept.scan, verdict.kind]));
     expect(told).toEqual([["old", "used"]]);
+  });
+
+  it("knows what it was told of a ticket while there was one", async () => {
+    let answer: Answer = { admitted: true };
+    const { judge, shelf } = door(() => answer);
+    await judge.scan(ticket(privateKey));
+    answer = { admitted: false, reason: "void" };
+    await judge.scan(ticket(privateKey, { number: 8 }));
+    answer = "offline";
+    expect(await judge.scan(ticket(privateKey))).toMatchObject({ kind: "offline_again", seat: 3, used_ms: 1_000 });
+    expect(await judge.scan(ticket(privateKey, { number: 8 }))).toMatchObject({ kind: "void" });
+    expect(shelf.kept).toEqual([]);
+  });
+
+  it("knows a ticket again that was kept and sent", async () => {
+    let answer: Answer = "offline";
+    const { judge } = door(() => answer);
+    await judge.scan(ticket(privateKey));
+    answer = { admitted: true };
+    expect(await judge.send(() => undefined)).toBe(null);
+    answer = "offline";
+    expect(await judge.scan(ticket(privateKey))).toMatchObject({ kind: "offline_again" });
+  });
+
+  it("settles a kept scan by a yes or a no alone", async () => {
+    const kept = [1, 2].map((n) => ({ scan: `s${n}`, text: `t${n}`, ticket: `tkt_${n}`, at_ms: n }));
+    const { judge, shelf } = door((text) => (text === "t1" ? "trouble" : { admitted: true }), kept);
+    const told: string[] = [];
+    expect(await judge.send((one) => told.push(one.scan))).toBe("trouble");
+    expect([told, shelf.kept.map((one) => one.scan)]).toEqual([["s2"], ["s1"]]);
+    const refused = door(() => "key", kept);
+    expect(await refused.judge.send(() => told.push("x"))).toBe("key");
+    expect([told, refused.shelf.kept.length]).toEqual([["s2"], 2]);
+    const odd = door(() => "trouble");
+    expect(await odd.judge.scan(ticket(privateKey))).toMatchObject({ kind: "trouble" });
   });
 
   it("says of a typed code, or where nothing verifies, that it cannot tell", async () => {

@@ -1,7 +1,7 @@
 //! The state of a door, as signals: who we are, which event, the last verdict, what waits. The page draws it and calls its verbs.
 import { computed, signal } from "@preact/signals";
 import { type SeatPlan, seatName } from "../proto/layout";
-import { type Facts, Judge, type Kind, type Verdict } from "./judge";
+import { type Facts, Judge, type Kind, type Unsettled, type Verdict } from "./judge";
 import * as office from "./office";
 import { prepareLook } from "./reader";
 import { verifier } from "./seal";
@@ -41,6 +41,8 @@ export const scanned = signal<Scanned[]>([]);
 export const refusedLate = signal<Scanned[]>([]);
 export const counts = signal({ admitted: 0, refused: 0 });
 export const waiting = signal(0);
+/** Why scans that wait were not settled when they were last sent, unless it is the network. */
+export const unsettled = signal<Exclude<Unsettled, "offline"> | null>(null);
 export const last = computed(() => scanned.value[0] ?? null);
 export const doorName = signal(office.savedName());
 
@@ -144,7 +146,13 @@ async function open(event: string): Promise<void> {
   office.saveDoor(door);
   const here = door;
   const verify = await verifier(found.public_key);
-  judge = new Judge(event, verify, (text, scan) => ask(here, event, text, scan), office.shelfOf(event));
+  judge = new Judge(
+    event,
+    verify,
+    (text, scan, door) => ask({ ...here, name: door ?? here.name }, event, text, scan),
+    office.shelfOf(event, here.name),
+  );
+  unsettled.value = null;
   waiting.value = judge.kept.length;
   facts.value = found;
   scanned.value = [];
@@ -184,9 +192,13 @@ export function scan(text: string): Promise<void> {
       const verdict = await judge.scan(text);
       const kept = judge.kept.find((other) => !before.has(other.scan))?.scan;
       note({ n: ++scansN, at_ms: Date.now(), verdict, kept });
+    } catch (error) {
+      // One that could not be judged must not silence those behind it.
+      console.error(error);
+      note({ n: ++scansN, at_ms: Date.now(), verdict: { kind: "trouble" } });
     } finally {
       isChecking.value = false;
-      waiting.value = judge.kept.length;
+      waiting.value = judge?.kept.length ?? 0;
     }
   });
   return queue;
@@ -215,7 +227,7 @@ async function send(): Promise<void> {
     }
     return;
   }
-  await now.send((kept, verdict) => {
+  const met = await now.send((kept, verdict) => {
     waiting.value = now.kept.length;
     const { admitted, refused } = counts.value;
     const entry: Scanned = scanned.value.find((each) => each.kept === kept.scan) ?? {
@@ -228,6 +240,9 @@ async function send(): Promise<void> {
     if (verdict.kind === "admitted") counts.value = { admitted: admitted + 1, refused };
     else refusedLate.value = [settled, ...refusedLate.value];
   });
+  if (now !== judge) return;
+  // Nothing new is known of the others while nobody answers.
+  if (met !== "offline") unsettled.value = met;
   waiting.value = now.kept.length;
 }
 
@@ -256,9 +271,12 @@ export function end(): void {
 
 export type Mood = "good" | "bad" | "care";
 
+/** Neither yes nor no. */
+const CARE: Kind[] = ["offline", "offline_unknown", "key_refused", "trouble"];
+
 export function mood(kind: Kind): Mood {
   if (kind === "admitted") return "good";
-  return kind === "offline" || kind === "offline_unknown" || kind === "key_refused" ? "care" : "bad";
+  return CARE.includes(kind) ? "care" : "bad";
 }
 
 export interface Place {

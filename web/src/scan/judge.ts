@@ -1,5 +1,6 @@
 //! What becomes of a scan: read, verified here, then asked at the check-in; without a network kept and asked later, always under
 //! the same name, so that nobody is counted twice. Knows neither camera nor page: `desk.ts` brings both together.
+import { newKey } from "../booking/key";
 import { type Claims, read, type Verify } from "./seal";
 
 export interface Facts {
@@ -25,12 +26,14 @@ export type Kind =
   | "unreadable"
   /** signed by us, not asked about yet: kept, and sent when there is a network again */
   | "offline"
-  /** this door let it in already while it had no network */
+  /** no network, and this device has seen the ticket before */
   | "offline_again"
   /** without a network nothing can be said: a typed code, or a device that cannot verify */
   | "offline_unknown"
   /** the key of the door is not taken any more */
-  | "key_refused";
+  | "key_refused"
+  /** the check-in did not say yes or no, or this device could not ask */
+  | "trouble";
 
 export interface Verdict {
   kind: Kind;
@@ -50,24 +53,44 @@ export interface Kept {
   /** which ticket, so that a second look at it is noticed */
   ticket: string;
   at_ms: number;
+  /** the door's name then: the same scan of another door would be another one */
+  door?: string;
 }
 
-/** What the check-in says; `offline`: nobody answered; `key`: it does not know us. */
+/** What was last known of a ticket that this device asked about or kept. */
+export interface Seen {
+  kind: Kind;
+  at_ms: number;
+}
+
+/** What the check-in says; `offline`: nobody answered; `key`: it does not know us; `trouble`: an answer that is none. */
 export type Answer =
   | {
       admitted: boolean;
       reason?: string;
-      ticket?: { seat?: number; area?: number; holder: string; used_ms?: number; used_door?: string };
+      ticket?: { id?: string; seat?: number; area?: number; holder: string; used_ms?: number; used_door?: string };
     }
   | "offline"
-  | "key";
+  | "key"
+  | "trouble";
 
-export type Ask = (text: string, scan: string) => Promise<Answer>;
+export type Ask = (text: string, scan: string, door?: string) => Promise<Answer>;
 
+/** What stays on the device, shared by its tabs: each scan by itself, so that no tab overwrites another's. */
 export interface Shelf {
   load(): Kept[];
-  store(kept: Kept[]): void;
+  add(kept: Kept): void;
+  remove(scan: string): void;
+  /** what is known of a ticket, by any tab */
+  seen(ticket: string): Seen | undefined;
+  note(ticket: string, seen: Seen): void;
 }
+
+/** Why kept scans are still kept. */
+export type Unsettled = Extract<Answer, string>;
+
+/** What a ticket is, whoever asks: remembered for the time without a network. */
+const REMEMBERED: Kind[] = ["admitted", "offline", "used", "void", "transferred"];
 
 const REASONS: Partial<Record<string, Kind>> = {
   used: "used",
@@ -92,7 +115,7 @@ function verdictOf(answer: Exclude<Answer, string>): Verdict {
 
 export class Judge {
   kept: Kept[];
-  private sending: Promise<void> | null = null;
+  private sending: Promise<Unsettled | null> | null = null;
 
   constructor(
     private readonly event: string,
@@ -100,7 +123,7 @@ export class Judge {
     private readonly ask: Ask,
     private readonly shelf: Shelf,
     private readonly now: () => number = Date.now,
-    private readonly name: () => string = () => crypto.randomUUID(),
+    private readonly name: () => string = newKey,
   ) {
     this.kept = shelf.load();
   }
@@ -117,35 +140,63 @@ export class Judge {
     const asked = found.form === "code" ? found.code : text.trim();
     const answer = await this.ask(asked, scan);
     if (answer === "key") return { kind: "key_refused" };
-    if (answer !== "offline") return verdictOf(answer);
+    if (answer === "trouble") return { kind: "trouble", seat: claims?.seat, area: claims?.area };
+    if (answer !== "offline") {
+      const verdict = verdictOf(answer);
+      this.note(answer.ticket?.id ?? claims?.ticket, verdict.kind);
+      return verdict;
+    }
     if (!isOurs || !claims) return { kind: "offline_unknown" };
+    const seen = this.shelf.seen(claims.ticket);
+    if (seen) {
+      const { seat, area } = claims;
+      const isHere = seen.kind === "admitted" || seen.kind === "offline";
+      return isHere ? { kind: "offline_again", seat, area, used_ms: seen.at_ms } : { kind: seen.kind, seat, area };
+    }
     // Two looks at one ticket may both have waited for the same silent network.
     if (this.kept.some((kept) => kept.ticket === claims.ticket)) return again(this.kept, claims);
-    this.set([...this.kept, { scan, text: asked, ticket: claims.ticket, at_ms: this.now() }]);
+    const kept = { scan, text: asked, ticket: claims.ticket, at_ms: this.now() };
+    this.kept = [...this.kept, kept];
+    this.shelf.add(kept);
+    this.note(claims.ticket, "offline");
     return { kind: "offline", seat: claims.seat, area: claims.area };
   }
 
-  /** Sends what was kept, oldest first, until all is told or nobody answers; each outcome goes to `told`. */
-  send(told: (kept: Kept, verdict: Verdict) => void): Promise<void> {
+  /**
+   * Sends what was kept, oldest first, until all was asked about or nobody answers; each outcome goes to `told`. Only a yes or
+   * a no settles a scan. What stopped it, or what at least one scan met; `null`: all is settled.
+   */
+  send(told: (kept: Kept, verdict: Verdict) => void): Promise<Unsettled | null> {
     this.sending ??= this.sendAll(told).finally(() => {
       this.sending = null;
     });
     return this.sending;
   }
 
-  private async sendAll(told: (kept: Kept, verdict: Verdict) => void): Promise<void> {
-    while (this.kept.length > 0) {
-      const first = this.kept[0];
-      const answer = await this.ask(first.text, first.scan);
-      if (typeof answer === "string") return;
-      this.set(this.kept.filter((kept) => kept.scan !== first.scan));
-      told(first, verdictOf(answer));
+  private async sendAll(told: (kept: Kept, verdict: Verdict) => void): Promise<Unsettled | null> {
+    let met: Unsettled | null = null;
+    for (const first of this.kept) {
+      const answer = await this.ask(first.text, first.scan, first.door);
+      if (answer === "offline" || answer === "key") return answer;
+      if (answer === "trouble") {
+        // It waits; those behind it need not.
+        met = answer;
+        continue;
+      }
+      const verdict = verdictOf(answer);
+      this.kept = this.kept.filter((kept) => kept.scan !== first.scan);
+      this.shelf.remove(first.scan);
+      this.note(first.ticket, verdict.kind);
+      told(first, verdict);
     }
+    return met;
   }
 
-  private set(kept: Kept[]): void {
-    this.kept = kept;
-    this.shelf.store(kept);
+  private note(ticket: string | undefined, kind: Kind): void {
+    if (!ticket || !REMEMBERED.includes(kind)) return;
+    // When somebody came in stays the first time.
+    if (kind === "used" && this.shelf.seen(ticket)) return;
+    this.shelf.note(ticket, { kind, at_ms: this.now() });
   }
 }
 

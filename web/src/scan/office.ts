@@ -3,7 +3,7 @@
 
 import { type SeatPlan, unpackLayout } from "../proto/layout";
 import { COMPACT_LAYOUT, decodeLayout } from "../proto/layout_compact";
-import type { Answer, Facts, Kept, Shelf } from "./judge";
+import type { Answer, Facts, Kept, Seen, Shelf } from "./judge";
 
 export type EventName = Pick<Facts, "id" | "name" | "starts_ms" | "time_zone" | "venue" | "city">;
 
@@ -17,7 +17,10 @@ const ANSWER_WITHIN_MS = 4_000;
 const KEY_ITEM = "seatwire.door";
 const NAME_ITEM = "seatwire.door.name";
 const factsItem = (event: string) => `seatwire.door.facts.${event}`;
-const keptItem = (event: string) => `seatwire.door.kept.${event}`;
+const keptItem = (event: string, scan = "") => `seatwire.door.kept.${event}.${scan}`;
+const seenItem = (event: string) => `seatwire.door.seen.${event}`;
+/** Tickets remembered of one event, the newest: half a megabyte, far below what storage takes. */
+const MAX_SEEN = 5_000;
 
 export class Refused extends Error {}
 export class Offline extends Error {}
@@ -51,10 +54,34 @@ export function saveDoor(door: Door | null): void {
   if (door) keep(device, NAME_ITEM, door.name);
 }
 
-export const shelfOf = (event: string): Shelf => ({
-  load: () => kept<Kept[]>(device, keptItem(event)) ?? [],
-  store: (scans) => keep(device, keptItem(event), scans.length > 0 ? scans : null),
-});
+/** Names of what storage has that begin so. */
+function itemsOf(prefix: string): string[] {
+  try {
+    return Object.keys(localStorage).filter((item) => item.startsWith(prefix));
+  } catch {
+    return [];
+  }
+}
+
+export function shelfOf(event: string, door: string): Shelf {
+  // Where there is no storage it lives as long as the page.
+  const here = new Map<string, Seen>();
+  return {
+    load: () =>
+      itemsOf(keptItem(event))
+        .map((item) => kept<Kept>(device, item))
+        .filter((scan) => scan !== null)
+        .sort((a, b) => a.at_ms - b.at_ms),
+    add: (scan) => keep(device, keptItem(event, scan.scan), { ...scan, door }),
+    remove: (scan) => keep(device, keptItem(event, scan), null),
+    seen: (ticket) => kept<Record<string, Seen>>(device, seenItem(event))?.[ticket] ?? here.get(ticket),
+    note(ticket, seen) {
+      here.set(ticket, seen);
+      const all = Object.entries({ ...kept<Record<string, Seen>>(device, seenItem(event)), [ticket]: seen });
+      keep(device, seenItem(event), Object.fromEntries(all.slice(-MAX_SEEN)));
+    },
+  };
+}
 
 async function call(key: string, path: string, body?: unknown): Promise<Response> {
   const headers: Record<string, string> = { Authorization: `Bearer ${key}` };
@@ -74,7 +101,7 @@ async function call(key: string, path: string, body?: unknown): Promise<Response
   }
   if (response.status === 401 || response.status === 403) throw new Refused();
   // Our trouble or a proxy's: the scan is asked about again later.
-  if (response.status >= 500 || response.status === 429) throw new Offline();
+  if (response.status >= 500 || response.status === 429 || response.status === 408) throw new Offline();
   return response;
 }
 
@@ -115,8 +142,10 @@ export async function checkIn(door: Door, event: string, ticket: string, scan: s
   try {
     const body = { ticket, door: door.name, scan };
     const response = await call(door.key, `/v1/admin/events/${encodeURIComponent(event)}/check-in`, body);
-    if (!response.ok) return { admitted: false, reason: "unknown" };
-    return (await response.json()) as Answer;
+    if (response.status !== 200) return "trouble";
+    const answer = (await response.json()) as Answer | null;
+    // A page that some network shows before it lets anybody through is no answer of ours.
+    return typeof answer === "object" && typeof answer?.admitted === "boolean" ? answer : "offline";
   } catch (error) {
     return error instanceof Refused ? "key" : "offline";
   }

@@ -142,6 +142,7 @@ function Scan() {
       </header>
       <main>
         <Answer />
+        <Unsettled />
         <Late />
         <Camera />
         <Typed />
@@ -207,6 +208,15 @@ function PlaceWords({ place }: { place: desk.Place }) {
         </div>
       ))}
     </dl>
+  );
+}
+
+function Unsettled() {
+  const problem = desk.unsettled.value;
+  return (
+    <div role="alert" class="alert-place">
+      {problem && desk.waiting.value > 0 && <p class="failure">{desk.t.value.unsettled[problem]}</p>}
+    </div>
   );
 }
 

@@ -48,13 +48,22 @@ export const de: ScanTexts = {
     },
     offline_again: {
       title: "Hier schon gescannt",
-      hint: "Dieser Eingang ließ damit ohne Netz schon jemanden herein. Noch nicht bestätigt.",
+      hint: "Dieses Gerät hat das Ticket schon gescannt. Ohne Netz lässt sich nicht noch einmal fragen.",
     },
     offline_unknown: { title: "Nicht prüfbar", hint: "Ohne Netz lassen sich nur QR-Codes prüfen." },
     key_refused: {
       title: "Schlüssel gilt nicht",
       hint: "Der Schlüssel dieses Eingangs wurde zurückgezogen. Nichts wurde geprüft.",
     },
+    trouble: {
+      title: "Nicht geprüft",
+      hint: "Die Prüfung gelang nicht. Scannen Sie noch einmal, oder fragen Sie den Veranstalter.",
+    },
+  },
+  unsettled: {
+    key: "Scans lassen sich nicht senden: Der Schlüssel dieses Eingangs gilt nicht. Sie bleiben auf diesem Gerät.",
+    trouble:
+      "Einige Scans nahm der Ticketserver nicht an. Sie bleiben auf diesem Gerät; sagen Sie es dem Veranstalter.",
   },
   section: "Block",
   row: "Reihe",

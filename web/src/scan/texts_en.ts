@@ -19,6 +19,7 @@ export interface ScanTexts {
   checking: string;
   ready: Said;
   said: Record<Kind, Said>;
+  unsettled: { key: string; trouble: string };
   section: string;
   row: string;
   seat: string;
@@ -84,10 +85,15 @@ export const en: ScanTexts = {
     },
     offline_again: {
       title: "Already scanned here",
-      hint: "This door let somebody in with it while offline. Not confirmed yet.",
+      hint: "This device has already scanned this ticket. No network to ask again.",
     },
     offline_unknown: { title: "Cannot be checked", hint: "Without a network only QR codes can be checked." },
     key_refused: { title: "Key not accepted", hint: "The key of this door was withdrawn. Nothing was checked." },
+    trouble: { title: "Not checked", hint: "The check did not work. Scan again, or ask the box office." },
+  },
+  unsettled: {
+    key: "Scans cannot be sent: the key of this door is not accepted. They stay on this device.",
+    trouble: "The box office did not accept some scans. They stay on this device; tell the organiser.",
   },
   section: "Section",
   row: "Row",
