@@ -54,6 +54,8 @@ export function PassOn({ order, ticket, words }: { order: Order; ticket: Ticket;
   const busy = useSignal(false);
   const refusal = useSignal("");
   const key = useRef(newKey());
+  /** whom the key stands for */
+  const meant = useRef("");
   const name = useRef<HTMLInputElement>(null);
   const email = useRef<HTMLInputElement>(null);
   useEffect(() => {
@@ -74,12 +76,16 @@ export function PassOn({ order, ticket, words }: { order: Order; ticket: Ticket;
   const send = async (event: Event) => {
     event.preventDefault();
     const to = { name: name.current?.value.trim() ?? "", email: email.current?.value.trim() ?? "" };
-    const wrong = !to.name ? name : /^\S+@\S+$/.test(to.email) ? null : email;
+    const wrong = !to.name ? name : /^[^\s@]+@[^\s@]+\.[^\s@]+$/.test(to.email) ? null : email;
     if (wrong) {
       refusal.value = wrong === name ? t.value.passOn.nameMissing : t.value.emailBad;
       wrong.current?.focus();
       return;
     }
+    const person = JSON.stringify(to);
+    // Under one key it can be asked again whatever the answer was; with another person the same key would be refused.
+    if (meant.current && meant.current !== person) key.current = newKey();
+    meant.current = person;
     busy.value = true;
     refusal.value = "";
     try {
@@ -92,11 +98,7 @@ export function PassOn({ order, ticket, words }: { order: Order; ticket: Ticket;
       });
       const answer = (await response.json()) as { order?: Order; error?: { code: string } };
       if (answer.order) app.shop.putOrder(answer.order);
-      else {
-        refusal.value = errorText(answer.error?.code ?? "offline");
-        // The same key with another person would be refused.
-        key.current = newKey();
-      }
+      else refusal.value = errorText(answer.error?.code ?? "offline");
     } catch {
       refusal.value = errorText("offline");
     }
