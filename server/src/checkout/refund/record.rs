@@ -84,7 +84,8 @@ pub(in crate::checkout) async fn record_ask(
     Ok(Some(!lines.is_empty()))
 }
 
-/// Makes tickets void and their places free.
+/// Makes tickets void and their places free: exactly those that were counted, or nothing at all. Whoever changes a ticket
+/// holds the lock of its order.
 async fn void(
     transaction: &mut PgConnection,
     row: &OrderRow,
@@ -95,7 +96,12 @@ async fn void(
     let mut tickets = Vec::new();
     let mut seats = Vec::new();
     for line in lines {
-        tickets.extend(ticket::void(&mut *transaction, row.event, row.id, line.line, line.quantity).await?);
+        let voided = ticket::void(&mut *transaction, row.event, row.id, line.line, line.quantity).await?;
+        if voided.len() != line.quantity as usize {
+            let (voided_n, asked_n) = (voided.len(), line.quantity);
+            return Err(StoreError::Malformed(format!("order {}: {voided_n} of {asked_n} tickets void", row.id)));
+        }
+        tickets.extend(voided);
         quantity += line.quantity;
         seats.extend(row.lines[line.line as usize].seat);
     }

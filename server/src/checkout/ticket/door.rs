@@ -58,6 +58,11 @@ impl Inner {
         };
         let now_ms = self.clock.now_ms();
         let mut transaction = crate::store::begin(self.store.pool()).await?;
+        let Some(known) = ticket::at_the_door(&mut *transaction, event, &code).await? else {
+            return Ok(Admission::Unknown);
+        };
+        // A refund counts the tickets that admit and then makes them void: none may be used in between.
+        order::lock(&mut transaction, known.order).await?;
         let is_ours = ticket::admit(&mut *transaction, event, &code, door, scan, now_ms).await?;
         let view = ticket::at_the_door(&mut *transaction, event, &code).await?;
         if let Some(view) = view.as_ref().filter(|_| is_ours) {
@@ -95,10 +100,12 @@ impl Inner {
     async fn pass_on_claimed(&self, ask: &PassOn) -> Result<Option<Order>, CheckoutError> {
         let (identity, id) = (ask.request.identity, ask.request.order);
         let pool = self.store.pool();
-        let Some(row) = order::read_own(pool, identity, id).await? else { return Ok(None) };
         let now_ms = self.clock.now_ms();
         let holder = Holder { name: &ask.name, email: &ask.email };
         let mut transaction = crate::store::begin(pool).await?;
+        // A refund of the order sees the ticket before it was passed on or after, never between.
+        let row = order::lock(&mut transaction, id).await?.filter(|row| row.identity == identity);
+        let Some(row) = row else { return Ok(None) };
         let code = letters(CODE_LEN);
         let passed = ticket::pass_on(&mut transaction, row.event, row.id, ask.ticket, holder, &code, now_ms).await?;
         let Some(passed) = passed else { return Ok(None) };

@@ -1,8 +1,10 @@
 //! Tickets after the sale: verified without a network, printed, passed on, admitted once.
 
 use super::admin::{bought, refund};
+use super::checkout_of;
 use super::dead_node::Scene;
 use crate::support::admin::Admin;
+use crate::support::client::Client;
 use crate::support::stage::Draft;
 use seatwire::organiser::Scope;
 use serde_json::{Value, json};
@@ -133,6 +135,14 @@ async fn a_door_learns_what_it_needs_with_its_own_key_and_nothing_else() {
         assert_eq!(elsewhere.status(), 404);
         assert!(elsewhere.headers()["permissions-policy"].to_str().expect("text").contains("camera=()"));
     }
+
+    // What is over is not chosen from.
+    for (hours, n) in [(23, 1), (25, 0)] {
+        let sql = "update events set starts_ms = (extract(epoch from now()) * 1000)::bigint - $1 * 3600000::bigint";
+        sqlx::query(sql).bind(hours).execute(scene.stage.store.pool()).await.expect("sql");
+        let listed = admin.done("GET", "/v1/admin/door/events", Value::Null).await;
+        assert_eq!(listed["items"].as_array().map(Vec::len), Some(n), "{listed}");
+    }
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -147,6 +157,10 @@ async fn a_ticket_passed_on_has_another_code_and_the_old_one_admits_nobody() {
         [json!({}), json!({"to": {"name": "", "email": "b@example.org"}}), json!({"to": {"name": "B", "email": "b"}})]
     {
         assert_eq!(guest.post(&path, "k", wrong.clone()).await.0, 400, "{wrong}");
+    }
+    for wrong in ["@", "bob@", "b@c.d, evil@x.y", "a b@c.de", "a..b@c.de"] {
+        let (status, refused) = guest.post(&path, "k", json!({"to": {"name": "B", "email": wrong}})).await;
+        assert_eq!((status, &refused["error"]["data"]["path"]), (400, &json!("/to/email")), "{wrong}: {refused}");
     }
     let (stranger, _) = bought(&node, &scene.event, &[5], "pm_card_visa").await;
     let to = json!({"to": {"name": "Bob", "email": "bob@example.org"}});
@@ -185,6 +199,27 @@ async fn a_ticket_passed_on_has_another_code_and_the_old_one_admits_nobody() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn an_address_no_mail_reaches_buys_nothing() {
+    let scene = Scene::new(&Draft::default()).await;
+    let node = scene.node(&[]).await;
+    let (mut buyer, _) = Client::guest(&node.url).await;
+    let reply = buyer.call("hold", json!({"key": "h", "event": scene.event, "seats": [1]})).await;
+    let mut fields = checkout_of(&reply["hold"], "pm_card_visa");
+    fields["key"] = "c".into();
+    for wrong in ["a..b@c.de", "a@b..de", "a,b@c.de"] {
+        fields["buyer"]["email"] = wrong.into();
+        let reply = buyer.call("checkout", fields.clone()).await;
+        assert_eq!(
+            (&reply["error"]["code"], &reply["error"]["data"]["path"]),
+            (&json!("bad_field"), &json!("/buyer/email")),
+            "{reply}"
+        );
+    }
+    fields["buyer"]["email"] = "ada@example.org".into();
+    assert_eq!(buyer.call("checkout", fields).await["ok"], true);
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn tickets_are_printed_for_their_owner_alone() {
     let scene = Scene::new(&Draft::default()).await;
     let node = scene.node(&[]).await;
@@ -214,4 +249,53 @@ async fn tickets_are_printed_for_their_owner_alone() {
     assert_eq!(stranger.get(&wallet).await.0, 404);
     assert_eq!(guest.get(&wallet.replace("tkt_0", "tkt_1")).await.0, 404);
     assert_eq!(http.get(&url).bearer_auth(&stranger.token).send().await.expect("answers").status(), 404);
+}
+
+/// Pairs of a refund and something else done with the same ticket.
+const RACES: u32 = 30;
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_refund_racing_with_a_transfer_or_a_door_ends_with_one_of_both() {
+    let scene = Scene::new(&Draft::default()).await;
+    let nodes = [scene.node(&[]).await, scene.node(&[]).await];
+    let scopes = [Scope::Door, Scope::Orders];
+    let admins =
+        [Admin::new(&scene.stage, &nodes[0], &scopes).await, Admin::new(&scene.stage, &nodes[1], &scopes).await];
+    let all = json!({"all": true, "reason": "ill"});
+    let mut refunds_first_n = 0;
+    for n in 0..RACES {
+        let (mut guest, order) = bought(&nodes[0], &scene.event, &[n, 40 + n], "pm_card_visa").await;
+        guest.url.clone_from(&nodes[1].url);
+        let ticket = &order["tickets"][0];
+        let key = format!("r{n}");
+        let given_back = refund(&admins[0], &order, &key, all.clone());
+        let ((status, body), other) = if n % 2 == 0 {
+            let path = format!("/v1/orders/{}/tickets/{}/transfer", text(&order, "id"), text(ticket, "id"));
+            let to = json!({"to": {"name": "Bob", "email": "bob@example.org"}});
+            let (refunded, (status, body)) = tokio::join!(given_back, guest.post(&path, "k", to));
+            assert!(status == 200 || status == 404, "{status} {body}");
+            (refunded, status == 200)
+        } else {
+            let scanned = scan(&admins[1], &scene.event, text(ticket, "qr"), "a", "s");
+            let (refunded, scanned) = tokio::join!(given_back, scanned);
+            assert!(scanned["admitted"] == true || scanned["reason"] == "void", "{scanned}");
+            (refunded, scanned["admitted"] == true)
+        };
+        assert_eq!(status, 200, "{body}");
+        refunds_first_n += usize::from(!other);
+    }
+    assert!(refunds_first_n < RACES as usize, "nothing but refunds won");
+    let pool = scene.stage.store.pool();
+    crate::support::eventually("every order to be settled", || async {
+        let sql = "select count(*) from orders where state <> 'refunded'";
+        let open_n: i64 = sqlx::query_scalar(sql).fetch_one(pool).await.expect("sql");
+        (open_n == 0).then_some(())
+    })
+    .await;
+    let sql = "select count(*) from tickets where state = 'valid'";
+    assert_eq!(sqlx::query_scalar::<_, i64>(sql).fetch_one(pool).await.expect("sql"), 0);
+    // Who is inside and has the money back is the operator's own doing; the place stays sold.
+    let mut found = super::books::violations(pool, &scene.ledger().await, true).await;
+    found.retain(|violation| !violation.starts_with("I4: live tickets whose money"));
+    assert_eq!(found, Vec::<String>::new());
 }
