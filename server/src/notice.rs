@@ -17,6 +17,7 @@ use crate::store::Store;
 use post::Post;
 
 pub use hook::{HookError, NewHook};
+pub use post::is_address;
 
 /// The room's handle; cheap to clone.
 #[derive(Debug, Clone)]

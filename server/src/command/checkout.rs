@@ -4,12 +4,17 @@ use super::{Answered, Asked, check_bounds, settled};
 use crate::app::App;
 use crate::checkout::CheckoutRequest;
 use crate::error;
-use seatwire_proto::client::{Checkout, Command};
+use crate::notice::is_address;
+use seatwire_proto::client::{Checkout, Command, FieldError};
 use seatwire_proto::code::ErrorCode;
 use seatwire_proto::server::ErrorObject;
 
 pub(super) async fn run(app: &App, asked: &Asked, command: &Command, body: &Checkout) -> Result<Answered, ErrorObject> {
     check_bounds(command)?;
+    if !is_address(&body.buyer.email) {
+        let (path, message) = ("/buyer/email".into(), "expected an e-mail address".into());
+        return Err(error::bad_field(&FieldError { path, message }));
+    }
     let request = CheckoutRequest {
         identity: asked.identity()?,
         key: asked.key.clone().ok_or_else(|| error::refuse(ErrorCode::BadField))?,

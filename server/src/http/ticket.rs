@@ -7,6 +7,7 @@ use super::refusal::Refusal;
 use super::reply::{Answer, private_json};
 use crate::checkout::{OrderRequest, PassOn};
 use crate::error;
+use crate::notice::is_address;
 use axum::body::Body;
 use axum::extract::{Path, State};
 use http::{HeaderMap, HeaderValue, Response, StatusCode, header};
@@ -83,7 +84,7 @@ pub(super) async fn transfer(
     if !fits(&to.name) {
         return Err(bad_field("/to/name", "expected 1 to 200 characters").into());
     }
-    if !fits(&to.email) || !to.email.contains('@') {
+    if !fits(&to.email) || !is_address(&to.email) {
         return Err(bad_field("/to/email", "expected an address").into());
     }
     let said = json!(["transfer", order, ticket, to.name, to.email]).to_string();

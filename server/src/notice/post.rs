@@ -3,7 +3,7 @@
 use crate::config::NoticeConfig;
 use anyhow::Context;
 use lettre::transport::smtp;
-use lettre::{AsyncSmtpTransport, AsyncTransport, Message, Tokio1Executor};
+use lettre::{Address, AsyncSmtpTransport, AsyncTransport, Message, Tokio1Executor};
 use std::path::PathBuf;
 use std::time::Duration;
 
@@ -45,6 +45,14 @@ impl From<smtp::Error> for PostError {
     }
 }
 
+/// Whether a mail can be addressed so: to one person, at a domain of the internet. Asked before anything is sold or passed
+/// on to whoever lives there.
+#[must_use]
+pub fn is_address(text: &str) -> bool {
+    !text.contains(|letter: char| letter.is_whitespace() || letter.is_control())
+        && text.parse::<Address>().is_ok_and(|address| address.domain().contains('.'))
+}
+
 impl Post {
     pub(super) fn new(config: &NoticeConfig) -> anyhow::Result<Self> {
         match &config.smtp_url {
@@ -78,5 +86,32 @@ impl Post {
             }
         }
         Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_address_is_one_persons() {
+        for good in ["bob@example.org", "b.o+b@mail.example.org", "bob@b\u{fc}cher.example", "o'b@x.io"] {
+            assert!(is_address(good), "{good}");
+        }
+        for bad in [
+            "",
+            "@",
+            "bob",
+            "bob@",
+            "@b.cd",
+            "bob@b",
+            "b@c.d, evil@x.y",
+            "a b@c.de",
+            "a..b@c.de",
+            "a@b..de",
+            "a@b.de\n",
+        ] {
+            assert!(!is_address(bad), "{bad:?}");
+        }
     }
 }
