@@ -18,8 +18,10 @@ use serde_json::{Value, json as value};
 
 /// Longest text of a scan: a QR code of ours has fewer than 200 characters.
 const MAX_CHARS: usize = 512;
-/// Events a door chooses from: the first on the calendar. Another one is opened by its id.
+/// Events a door chooses from: the next on the calendar. Another one is opened by its id.
 const MAX_EVENTS: u32 = 100;
+/// An event that began so long ago is over; those of last night that still go on are not.
+const OVER_AFTER_MS: u64 = 24 * 3_600_000;
 
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -74,7 +76,8 @@ fn named(summary: &EventSummary) -> Value {
 
 /// The events a door can be of.
 pub(super) async fn events(State(front): State<Front>) -> Answer {
-    let filter = EventFilter { limit: MAX_EVENTS, ..EventFilter::default() };
+    let from_ms = Some(front.app.clock.now_ms().saturating_sub(OVER_AFTER_MS));
+    let filter = EventFilter { from_ms, limit: MAX_EVENTS, ..EventFilter::default() };
     let found = front.app.catalogue.list(&filter).await.map_err(|error| error::store(&error))?;
     let items: Vec<Value> = found.iter().filter(|summary| summary.state != EventState::Cancelled).map(named).collect();
     Ok(json(&value!({"items": items})))
