@@ -26,9 +26,9 @@ const MAX_ENDPOINTS: usize = 50;
 /// Rows of the log put on their way to one endpoint in a round.
 const FAN_OUT: u32 = 500;
 /// Deliveries of one round, and how many are under way at once.
-const BATCH: u32 = 100;
+const BATCH: u32 = 48;
 const CONCURRENCY: usize = 16;
-/// A delivery taken by a node that dies is taken again after this.
+/// A delivery taken by a node that dies is taken again after this: longer than a whole round of silent receivers.
 const TAKEN_MS: u64 = 60_000;
 /// Longest wait for the receiver, and most of its answer that is read.
 const TIMEOUT: Duration = Duration::from_secs(15);
@@ -229,7 +229,7 @@ impl Notices {
                 Err(failure) => {
                     let at = (delivery.tries_n as usize - 1).min(RETRIES_S.len() - 1);
                     let wait_ms = (RETRIES_S[at] as f64 * 1_000.0 * rand::random_range(1.0..1.1)) as u64;
-                    tracing::debug!(url = delivery.url, failure, "a webhook waits");
+                    tracing::debug!(endpoint = %delivery.endpoint, failure, "a webhook waits");
                     let now_ms = self.clock.now_ms();
                     webhook_delivery::put_off(pool, &delivery, &failure, now_ms, now_ms + wait_ms).await?;
                     let before_ms = now_ms.saturating_sub(FAILING_MS);
@@ -238,7 +238,8 @@ impl Notices {
                     } else if webhook_endpoint::disable_if_failing(pool, delivery.endpoint, before_ms, DEAD, now_ms)
                         .await?
                     {
-                        tracing::error!(url = delivery.url, "a webhook took nothing for five days and is disabled");
+                        // Addresses of webhooks often carry a secret of their own.
+                        tracing::error!(endpoint = %delivery.endpoint, "a webhook took nothing for five days and is disabled");
                     }
                 }
             }

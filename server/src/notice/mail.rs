@@ -7,14 +7,16 @@ use super::{Notices, page};
 use crate::checkout::Letter;
 use crate::store::StoreError;
 use crate::store::mail::{self, MailKind, MailRow, OpenMail};
+use futures_util::future::join_all;
 use lettre::Message;
 use lettre::address::AddressError;
 use lettre::message::header::{HeaderName, HeaderValue};
 use lettre::message::{Attachment, Mailbox, MultiPart, SinglePart};
 
-/// Mails of one round.
-const BATCH: u32 = 20;
-/// A mail taken by a node that dies is taken again after this: longer than a server may take.
+/// Mails of one round, all under way at once: as many connections as SMTP servers take from one client.
+const BATCH: u32 = 5;
+/// A mail taken by a node that dies is taken again after this: longer than a server may take, since no mail of a round waits
+/// for another.
 const TAKEN_MS: u64 = 60_000;
 /// First wait after a failure; doubles. Greylisting servers want at least a minute or two.
 const FIRST_RETRY_MS: u64 = 30_000;
@@ -31,25 +33,28 @@ impl Notices {
     pub async fn send_mails(&self) -> anyhow::Result<usize> {
         let (pool, now_ms) = (self.store.pool(), self.clock.now_ms());
         let due = mail::take(pool, now_ms, now_ms + TAKEN_MS, BATCH).await?;
-        for row in &due {
-            let error = match self.send(row).await {
-                Ok(()) => {
-                    mail::set_sent(pool, row.id, self.clock.now_ms()).await?;
-                    continue;
-                }
-                Err(error) => error,
-            };
-            let (now_ms, text) = (self.clock.now_ms(), error.to_string());
-            if matches!(error, PostError::Refused(_)) || row.tries_n >= MAX_TRIES {
-                tracing::error!(order = %row.order, tries = row.tries_n, error = text, "a mail is given up");
-                mail::give_up(pool, row.id, &text, now_ms).await?;
-            } else {
-                let wait_ms = (FIRST_RETRY_MS << row.tries_n.min(10)).min(MAX_RETRY_MS);
-                tracing::warn!(order = %row.order, tries = row.tries_n, error = text, "a mail waits");
-                mail::put_off(pool, row.id, &text, now_ms + wait_ms).await?;
-            }
-        }
+        // Each to its end, also when Postgres has no ear for another's.
+        let done = join_all(due.iter().map(|row| self.bring(row))).await;
+        done.into_iter().collect::<Result<(), StoreError>>()?;
         Ok(due.len())
+    }
+
+    /// Sends one and writes down what came of it.
+    async fn bring(&self, row: &MailRow) -> Result<(), StoreError> {
+        let pool = self.store.pool();
+        let error = match self.send(row).await {
+            Ok(()) => return mail::set_sent(pool, row.id, self.clock.now_ms()).await,
+            Err(error) => error,
+        };
+        let (now_ms, text) = (self.clock.now_ms(), error.to_string());
+        if matches!(error, PostError::Refused(_)) || row.tries_n >= MAX_TRIES {
+            tracing::error!(order = %row.order, tries = row.tries_n, error = text, "a mail is given up");
+            mail::give_up(pool, row.id, &text, now_ms).await
+        } else {
+            let wait_ms = (FIRST_RETRY_MS << row.tries_n.min(10)).min(MAX_RETRY_MS);
+            tracing::warn!(order = %row.order, tries = row.tries_n, error = text, "a mail waits");
+            mail::put_off(pool, row.id, &text, now_ms + wait_ms).await
+        }
     }
 
     /// Mails that were given up or failed so far, newest first, behind `before`.
