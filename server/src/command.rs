@@ -29,7 +29,7 @@ use crate::checkout::{CheckoutAnswer, CheckoutError, OrderRequest};
 use crate::error;
 use crate::inventory::{Answer, Caller, HoldRecord};
 use crate::metrics::{CommandLabels, CommandOp};
-use bytes::Bytes;
+use crate::sender::OwnPush;
 use futures_util::future::BoxFuture;
 use seatwire_proto::client::{ClientMessage, Command, IdempotencyKey, Position};
 use seatwire_proto::code::ErrorCode;
@@ -61,7 +61,7 @@ pub struct Spoken {
     /// The reply.
     pub reply: Reply,
     /// Written behind it, in the same breath: a buyer costs one write a command.
-    pub push: Option<Bytes>,
+    pub push: Option<OwnPush>,
 }
 
 impl From<Reply> for Spoken {
@@ -147,10 +147,12 @@ async fn speak(app: &App, who: Option<IdentityId>, session: Option<SessionId>, m
     let outcome = answered.result.as_ref().err().map_or("ok", |error| error.code.as_str());
     app.metrics.commands.get_or_create(&CommandLabels { op, outcome }).inc();
     app.metrics.command_seconds.get_or_create(&CommandOp { op }).observe(began.elapsed().as_secs_f64());
-    let push = who.zip(answered.push).and_then(|(identity, push)| app.sender.to_identity_but(identity, session, &push));
+    let push = who
+        .zip(answered.push)
+        .and_then(|(identity, push)| app.sender.to_identity_at(identity, answered.position, session, &push));
     let reply =
         Reply { id: Some(id), result: answered.result, position: answered.position, is_replayed: answered.is_replayed };
-    Spoken { reply, push: push.filter(|_| session.is_some()) }
+    Spoken { reply, push }
 }
 
 /// The event of a command that takes seats or places.

@@ -4,6 +4,7 @@
 //! event on a channel of its own. They are hints: what matters is read again at the next `hello`.
 
 mod courier;
+mod listeners;
 
 use crate::masters::{Connector, Masters};
 use crate::metrics::{Metrics, StoreLabels, StoreName};
@@ -14,9 +15,11 @@ pub use courier::cluster_channel;
 use dashmap::DashMap;
 use dashmap::mapref::entry::Entry;
 use fred::prelude::*;
+use listeners::Listeners;
 use parking_lot::RwLock;
+use seatwire_proto::client::Position;
 use seatwire_proto::code::CloseCode;
-use seatwire_proto::id::{EventId, IdentityId, SessionId};
+use seatwire_proto::id::{EventId, HoldId, IdentityId, SessionId};
 use seatwire_proto::server::Push;
 use std::sync::Arc;
 use std::time::Duration;
@@ -36,6 +39,33 @@ pub trait Recipient: Send + Sync {
     fn dismiss(&self, code: CloseCode);
 }
 
+/// What a push says of a hold, and when in its event's life that was, so that pushes that meet in the wrong order can be told
+/// apart.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+struct Change {
+    hold: HoldId,
+    /// `None` = the hold is over, which nothing follows.
+    at: Option<Position>,
+}
+
+impl Change {
+    fn of(push: &Push, at: Option<Position>) -> Option<Self> {
+        match push {
+            Push::HoldUpdate { id, hold: None } => Some(Self { hold: *id, at: None }),
+            Push::HoldUpdate { id, .. } => Some(Self { hold: *id, at: Some(at?) }),
+            _ => None,
+        }
+    }
+}
+
+/// A push to the session that asked, written together with its reply.
+#[derive(Debug)]
+pub struct OwnPush {
+    identity: IdentityId,
+    change: Option<Change>,
+    frame: Bytes,
+}
+
 /// Publishes and delivers; cheap to clone.
 #[derive(Clone)]
 pub struct Sender {
@@ -51,7 +81,7 @@ impl std::fmt::Debug for Sender {
 struct Inner {
     /// `None` in tests and benches on one node without Redis: pushes stay local.
     remote: Option<Remote>,
-    identities: DashMap<IdentityId, Vec<Arc<dyn Recipient>>>,
+    identities: DashMap<IdentityId, Listeners>,
     everyone: RwLock<Option<Arc<dyn Everyone>>>,
 }
 
@@ -151,17 +181,37 @@ impl Sender {
 
     /// Pushes to every session of the identity, on any node. Lost when Redis is down, but for the sockets of this node.
     pub fn to_identity(&self, identity: IdentityId, push: &Push) {
-        self.to_identity_but(identity, None, push);
+        self.to_identity_at(identity, None, None, push);
     }
 
-    /// The same but for one session, for which the framed push is handed back.
-    pub fn to_identity_but(&self, identity: IdentityId, session: Option<SessionId>, push: &Push) -> Option<Bytes> {
+    /// The same of a change of a hold whose place among others is known; but for one session, for which the push is handed
+    /// back.
+    pub fn to_identity_at(
+        &self,
+        identity: IdentityId,
+        at: Option<Position>,
+        session: Option<SessionId>,
+        push: &Push,
+    ) -> Option<OwnPush> {
         let frame = framed(push)?;
-        self.tell_identity(identity, session, &frame);
+        let change = Change::of(push, at);
+        self.tell_identity(identity, change.as_ref(), session, &frame);
         if let Some(remote) = &self.inner.remote {
-            remote.courier.carry(identity, &frame);
+            remote.courier.carry(identity, change, &frame);
         }
-        Some(frame)
+        session.map(|_| OwnPush { identity, change, frame })
+    }
+
+    /// Has a reply written, with what the session is told behind it unless something later was told meanwhile.
+    pub fn speak(&self, push: &OwnPush, write: impl FnOnce(Option<&Bytes>)) {
+        match self.inner.identities.get(&push.identity) {
+            // Under the entry's lock, as all that the identity is told: nothing later can come in between.
+            Some(listeners) => {
+                let is_news = push.change.as_ref().is_none_or(|change| listeners.is_news(change));
+                write(is_news.then_some(&push.frame));
+            }
+            None => write(Some(&push.frame)),
+        }
     }
 
     /// Pushes to everyone who looks at the event, on any node.
@@ -193,13 +243,14 @@ impl Sender {
 
     /// Adds a session of the identity; the oldest stands first.
     pub fn register(&self, identity: IdentityId, recipient: Arc<dyn Recipient>) {
-        self.inner.identities.entry(identity).or_default().push(recipient);
+        self.inner.identities.entry(identity).or_default().recipients.push(recipient);
     }
 
     /// Takes the oldest sessions off, so that at most `most` are left, and hands them back to be dismissed.
     #[must_use]
     pub fn surplus(&self, identity: IdentityId, most: usize) -> Vec<Arc<dyn Recipient>> {
-        let Some(mut recipients) = self.inner.identities.get_mut(&identity) else { return Vec::new() };
+        let Some(mut listeners) = self.inner.identities.get_mut(&identity) else { return Vec::new() };
+        let recipients = &mut listeners.recipients;
         let surplus = recipients.len().saturating_sub(most);
         recipients.drain(..surplus).collect()
     }
@@ -207,21 +258,15 @@ impl Sender {
     /// Removes a session of the identity.
     pub fn unregister(&self, identity: IdentityId, session: SessionId) {
         let Entry::Occupied(mut entry) = self.inner.identities.entry(identity) else { return };
-        entry.get_mut().retain(|recipient| recipient.session_id() != session);
-        if entry.get().is_empty() {
+        entry.get_mut().recipients.retain(|recipient| recipient.session_id() != session);
+        if entry.get().recipients.is_empty() {
             entry.remove();
         }
     }
 
-    fn tell_identity(&self, identity: IdentityId, but: Option<SessionId>, frame: &Bytes) {
-        let Some(recipients) = self.inner.identities.get(&identity).map(|recipients| {
-            let is_told = |recipient: &&Arc<dyn Recipient>| but.is_none_or(|session| recipient.session_id() != session);
-            recipients.iter().filter(is_told).cloned().collect::<Vec<_>>()
-        }) else {
-            return;
-        };
-        for recipient in recipients {
-            recipient.tell(frame);
+    fn tell_identity(&self, identity: IdentityId, change: Option<&Change>, but: Option<SessionId>, frame: &Bytes) {
+        if let Some(mut listeners) = self.inner.identities.get_mut(&identity) {
+            listeners.tell(change, but, frame);
         }
     }
 
@@ -230,9 +275,9 @@ impl Sender {
             match hearing.next().await {
                 Heard::Message { payload, .. } => {
                     let Some(remote) = &self.inner.remote else { return };
-                    remote.courier.unpack(&payload, |identity, frame| {
+                    remote.courier.unpack(&payload, |identity, change, frame| {
                         if self.inner.identities.contains_key(&identity) {
-                            self.tell_identity(identity, None, &Bytes::copy_from_slice(frame));
+                            self.tell_identity(identity, change.as_ref(), None, &Bytes::copy_from_slice(frame));
                         }
                     });
                 }

@@ -101,7 +101,8 @@ impl Inner {
                     self.crash(CrashPoint::Reserved)?;
                     // The basket is locked now: other pages of the buyer must not offer to change it.
                     let hold = Some(hold.to_wire(&event, locked.server_ms));
-                    self.sender.to_identity(request.identity, &Push::HoldUpdate { id: request.hold, hold });
+                    let push = Push::HoldUpdate { id: request.hold, hold };
+                    self.sender.to_identity_at(request.identity, Some(locked.position), None, &push);
                     return Ok(Reserved::Order(Box::new(row)));
                 }
                 Ok(Written::Refused(refusal)) => refusal,

@@ -2,14 +2,16 @@
 //! ten thousand pushes a second a batch costs Redis and the nodes a fraction of what a message and a channel an identity do.
 //! A batch goes as soon as the one before it is published, so a lone push waits for nothing.
 //!
-//! A batch: the node's number (u64), then per push the identity (16 bytes), the frame's length (u32) and the frame; little
-//! endian.
+//! A batch: the node's number (u64), then per push the identity (16 bytes); what it says of a hold: 0 = nothing with a place,
+//! 1 = a change, 2 = its end (u8), the hold (16 bytes), epoch (u32) and seq (u64); the frame's length (u32) and the frame.
+//! Little endian.
 
-use super::Publisher;
+use super::{Change, Publisher};
 use crate::metrics::Metrics;
 use crate::subscriber::{Subscriber, SubscriberError};
 use bytes::{BufMut, Bytes, BytesMut};
-use seatwire_proto::id::IdentityId;
+use seatwire_proto::client::Position;
+use seatwire_proto::id::{HoldId, IdentityId};
 use std::hash::{DefaultHasher, Hash, Hasher};
 use std::sync::Arc;
 use tokio::sync::mpsc;
@@ -25,12 +27,25 @@ const MAX_BATCH_BYTES: usize = 64 << 10;
 const CLUSTER_CHANNELS: u64 = 8;
 
 const NODE_LEN: usize = size_of::<u64>();
-const ENTRY_HEAD_LEN: usize = 16 + size_of::<u32>();
+const ENTRY_HEAD_LEN: usize = 16 + 1 + 16 + 4 + 8 + size_of::<u32>();
+
+/// What a push says of a hold.
+const NOTHING: u8 = 0;
+const CHANGE: u8 = 1;
+const END: u8 = 2;
+
+/// A push on its way.
+#[derive(Debug, Clone, PartialEq, Eq)]
+struct Parcel {
+    identity: IdentityId,
+    change: Option<Change>,
+    frame: Bytes,
+}
 
 pub(super) struct Courier {
     /// Tells our own batches from others'.
     node: u64,
-    channels: Vec<mpsc::Sender<(IdentityId, Bytes)>>,
+    channels: Vec<mpsc::Sender<Parcel>>,
     metrics: Arc<Metrics>,
     /// Kept, since it listens as long as it lives.
     _subscriber: Subscriber,
@@ -60,16 +75,16 @@ impl Courier {
     }
 
     /// Has a framed push told to the identity's sockets of other nodes.
-    pub(super) fn carry(&self, identity: IdentityId, frame: &Bytes) {
+    pub(super) fn carry(&self, identity: IdentityId, change: Option<Change>, frame: &Bytes) {
         let channel = &self.channels[channel_of(identity, self.channels.len() as u64) as usize];
-        if channel.try_send((identity, frame.clone())).is_err() {
+        if channel.try_send(Parcel { identity, change, frame: frame.clone() }).is_err() {
             self.metrics.pushes_dropped.inc();
             tracing::debug!(%identity, "too many pushes wait for Redis; one is told on this node only");
         }
     }
 
     /// Reads a batch of another node.
-    pub(super) fn unpack(&self, batch: &[u8], tell: impl FnMut(IdentityId, &[u8])) {
+    pub(super) fn unpack(&self, batch: &[u8], tell: impl FnMut(IdentityId, Option<Change>, &[u8])) {
         let unread = unpack(self.node, batch, tell);
         if unread > 0 {
             tracing::warn!(bytes = unread, "a batch of pushes that cannot be read to its end");
@@ -78,31 +93,37 @@ impl Courier {
 }
 
 /// Reads a batch that another node than `node` packed; returns how many bytes at its end make no push.
-fn unpack(node: u64, batch: &[u8], mut tell: impl FnMut(IdentityId, &[u8])) -> usize {
+fn unpack(node: u64, batch: &[u8], mut tell: impl FnMut(IdentityId, Option<Change>, &[u8])) -> usize {
     let Some((packer, mut rest)) = batch.split_first_chunk::<NODE_LEN>() else { return batch.len() };
     if u64::from_le_bytes(*packer) == node {
         return 0;
     }
-    while let Some((identity, frame, behind)) = split_entry(rest) {
-        tell(identity, frame);
+    while let Some((identity, change, frame, behind)) = split_entry(rest) {
+        tell(identity, change, frame);
         rest = behind;
     }
     rest.len()
 }
 
-fn split_entry(bytes: &[u8]) -> Option<(IdentityId, &[u8], &[u8])> {
+fn split_entry(bytes: &[u8]) -> Option<(IdentityId, Option<Change>, &[u8], &[u8])> {
     let (identity, rest) = bytes.split_first_chunk::<16>()?;
+    let (&[says], rest) = rest.split_first_chunk::<1>()?;
+    let (hold, rest) = rest.split_first_chunk::<16>()?;
+    let (epoch, rest) = rest.split_first_chunk::<4>()?;
+    let (seq, rest) = rest.split_first_chunk::<8>()?;
     let (len, rest) = rest.split_first_chunk::<4>()?;
     let (frame, behind) = rest.split_at_checked(u32::from_le_bytes(*len) as usize)?;
-    Some((IdentityId::from_uuid(uuid::Uuid::from_bytes(*identity)), frame, behind))
+    let hold = HoldId::from_uuid(uuid::Uuid::from_bytes(*hold));
+    let at = Position { epoch: u32::from_le_bytes(*epoch), seq: u64::from_le_bytes(*seq) };
+    let change = match says {
+        CHANGE => Some(Change { hold, at: Some(at) }),
+        END => Some(Change { hold, at: None }),
+        _ => None,
+    };
+    Some((IdentityId::from_uuid(uuid::Uuid::from_bytes(*identity)), change, frame, behind))
 }
 
-async fn publish(
-    publisher: Arc<Publisher>,
-    channel: String,
-    node: u64,
-    mut waiting: mpsc::Receiver<(IdentityId, Bytes)>,
-) {
+async fn publish(publisher: Arc<Publisher>, channel: String, node: u64, mut waiting: mpsc::Receiver<Parcel>) {
     let mut pushes = Vec::with_capacity(MAX_BATCH);
     while waiting.recv_many(&mut pushes, MAX_BATCH).await > 0 {
         for batch in cut(&pushes) {
@@ -113,11 +134,11 @@ async fn publish(
 }
 
 /// In order, as many to a batch as its bytes allow, but at least one.
-fn cut(pushes: &[(IdentityId, Bytes)]) -> impl Iterator<Item = &[(IdentityId, Bytes)]> {
+fn cut(pushes: &[Parcel]) -> impl Iterator<Item = &[Parcel]> {
     let mut bytes = 0;
-    pushes.chunk_by(move |(_, before), (_, next)| {
-        bytes += before.len();
-        let fits = bytes + next.len() <= MAX_BATCH_BYTES;
+    pushes.chunk_by(move |before, next| {
+        bytes += before.frame.len();
+        let fits = bytes + next.frame.len() <= MAX_BATCH_BYTES;
         if !fits {
             bytes = 0;
         }
@@ -125,12 +146,18 @@ fn cut(pushes: &[(IdentityId, Bytes)]) -> impl Iterator<Item = &[(IdentityId, By
     })
 }
 
-fn pack(node: u64, pushes: &[(IdentityId, Bytes)]) -> Bytes {
-    let len = pushes.iter().map(|(_, frame)| ENTRY_HEAD_LEN + frame.len()).sum::<usize>();
+fn pack(node: u64, parcels: &[Parcel]) -> Bytes {
+    let len = parcels.iter().map(|parcel| ENTRY_HEAD_LEN + parcel.frame.len()).sum::<usize>();
     let mut batch = BytesMut::with_capacity(NODE_LEN + len);
     batch.put_u64_le(node);
-    for (identity, frame) in pushes {
+    for Parcel { identity, change, frame } in parcels {
         batch.put_slice(identity.uuid().as_bytes());
+        let says = change.map_or(NOTHING, |change| if change.at.is_some() { CHANGE } else { END });
+        batch.put_u8(says);
+        batch.put_slice(&change.map_or([0; 16], |change| *change.hold.uuid().as_bytes()));
+        let at = change.and_then(|change| change.at).unwrap_or(Position { epoch: 0, seq: 0 });
+        batch.put_u32_le(at.epoch);
+        batch.put_u64_le(at.seq);
         batch.put_u32_le(u32::try_from(frame.len()).expect("a push is far below 4 GB"));
         batch.put_slice(frame);
     }
@@ -157,40 +184,47 @@ pub fn cluster_channel(identity: IdentityId) -> String {
 mod tests {
     use super::*;
 
-    fn read(node: u64, batch: &[u8]) -> (Vec<(IdentityId, Bytes)>, usize) {
-        let mut pushes = Vec::new();
-        let unread = unpack(node, batch, |identity, frame| pushes.push((identity, Bytes::copy_from_slice(frame))));
-        (pushes, unread)
+    fn parcel(change: Option<Change>, frame: impl Into<Bytes>) -> Parcel {
+        Parcel { identity: IdentityId::generate(), change, frame: frame.into() }
+    }
+
+    fn read(node: u64, batch: &[u8]) -> (Vec<Parcel>, usize) {
+        let mut parcels = Vec::new();
+        let unread = unpack(node, batch, |identity, change, frame| {
+            parcels.push(Parcel { identity, change, frame: Bytes::copy_from_slice(frame) });
+        });
+        (parcels, unread)
     }
 
     #[test]
     fn a_batch_is_read_as_it_was_packed_but_by_its_own_node() {
-        let pushes: Vec<_> =
-            ["one", "", "three"].map(|text| (IdentityId::generate(), Bytes::from_static(text.as_bytes()))).into();
-        let batch = pack(7, &pushes);
-        assert_eq!(read(8, &batch), (pushes, 0));
+        let hold = HoldId::generate();
+        let at = Position { epoch: 3, seq: 1 << 40 };
+        let parcels = vec![
+            parcel(None, "one"),
+            parcel(Some(Change { hold, at: Some(at) }), ""),
+            parcel(Some(Change { hold, at: None }), "three"),
+        ];
+        let batch = pack(7, &parcels);
+        assert_eq!(read(8, &batch), (parcels, 0));
         assert_eq!(read(7, &batch), (Vec::new(), 0));
     }
 
     #[test]
     fn large_pushes_go_in_several_batches_in_order() {
-        let pushes: Vec<_> =
-            [30, 30, 10, 100, 1, 2].map(|kb| (IdentityId::generate(), Bytes::from(vec![b'a'; kb << 10]))).into();
-        let lens: Vec<usize> = cut(&pushes).map(<[_]>::len).collect();
+        let parcels: Vec<_> = [30, 30, 10, 100, 1, 2].map(|kb| parcel(None, vec![b'a'; kb << 10])).into();
+        let lens: Vec<usize> = cut(&parcels).map(<[_]>::len).collect();
         assert_eq!(lens, [2, 1, 1, 2]);
-        assert_eq!(cut(&pushes).flatten().count(), pushes.len());
+        assert_eq!(cut(&parcels).flatten().count(), parcels.len());
         assert_eq!(cut(&[]).count(), 0);
     }
 
     #[test]
     fn what_was_cut_off_is_counted_and_what_stands_before_it_is_told() {
-        let pushes = [
-            (IdentityId::generate(), Bytes::from_static(b"one")),
-            (IdentityId::generate(), Bytes::from_static(b"two")),
-        ];
-        let batch = pack(7, &pushes);
+        let parcels = [parcel(None, "one"), parcel(None, "two")];
+        let batch = pack(7, &parcels);
         for cut in 1..ENTRY_HEAD_LEN + 3 {
-            assert_eq!(read(8, &batch[..batch.len() - cut]), (pushes[..1].to_vec(), ENTRY_HEAD_LEN + 3 - cut));
+            assert_eq!(read(8, &batch[..batch.len() - cut]), (parcels[..1].to_vec(), ENTRY_HEAD_LEN + 3 - cut));
         }
         assert_eq!(read(8, &[1, 2, 3]), (Vec::new(), 3));
     }

@@ -61,7 +61,9 @@ pub(super) trait Transport: Viewer + Recipient + Sized + 'static {
         let reply = text_frame(&spoken.reply.to_text());
         match &spoken.push {
             None => self.send(reply),
-            Some(push) => self.send([&reply[..], push].concat().into()),
+            Some(push) => self.door().sender.speak(push, |push| {
+                self.send(push.map_or_else(|| reply.clone(), |push| [&reply[..], push].concat().into()));
+            }),
         }
     }
 

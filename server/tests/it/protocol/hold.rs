@@ -253,3 +253,37 @@ async fn redis_killed_while_serving_heals_in_a_new_epoch() {
     };
     assert!(healed["epoch"].as_u64() > before["epoch"].as_u64(), "{healed}");
 }
+
+#[tokio::test]
+async fn what_two_pages_on_two_nodes_hear_last_is_the_truth() {
+    let (stage, event) = Stage::with_event(&Draft::default()).await;
+    let settings = [("SEATWIRE_COMMAND_BURST", "1000"), ("SEATWIRE_COMMANDS_PER_S", "1000")];
+    let nodes = [stage.node_with(&settings).await, stage.node_with(&settings).await];
+    let guest = Guest::new(&nodes[0].url).await;
+    let mut here = Client::hello(&nodes[0].url, Some(&guest.token)).await;
+    let mut there = Client::hello(&nodes[1].url, Some(&guest.token)).await;
+    for round in 0..20 {
+        let first = here.call("hold", json!({"key": format!("{round}a"), "event": event, "seats": [20]})).await;
+        let id = first["hold"]["id"].clone();
+        let added = there.call("hold", json!({"key": format!("{round}b"), "event": event, "seats": [30]})).await;
+        let left = here.call("release", json!({"key": format!("{round}c"), "hold": id, "seats": [20]})).await;
+        let over = there.call("release", json!({"key": format!("{round}d"), "hold": id})).await;
+        for reply in [&first, &added, &left, &over] {
+            assert_eq!(code(reply), "ok", "round {round}: {reply}");
+        }
+        for page in [&mut here, &mut there] {
+            // One seat, two, the other one, none: some may be left out, none may come behind what followed it.
+            let mut steps = vec![json!([20]), json!([20, 30]), json!([30]), json!([])].into_iter();
+            loop {
+                let told = page.push("hold.update").await;
+                assert_eq!(told["id"], id, "round {round}: a hold that is over");
+                let lines = told["hold"]["lines"].as_array().cloned().unwrap_or_default();
+                let seats = json!(lines.iter().map(|line| line["seat"].clone()).collect::<Vec<_>>());
+                assert!(steps.any(|step| step == seats), "round {round}: {seats} came too late");
+                if seats == json!([]) {
+                    break;
+                }
+            }
+        }
+    }
+}
