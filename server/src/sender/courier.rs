@@ -98,14 +98,17 @@ fn unpack(node: u64, batch: &[u8], mut tell: impl FnMut(IdentityId, Option<Chang
     if u64::from_le_bytes(*packer) == node {
         return 0;
     }
-    while let Some((identity, change, frame, behind)) = split_entry(rest) {
+    while let Some(((identity, change, frame), behind)) = split_entry(rest) {
         tell(identity, change, frame);
         rest = behind;
     }
     rest.len()
 }
 
-fn split_entry(bytes: &[u8]) -> Option<(IdentityId, Option<Change>, &[u8], &[u8])> {
+/// A push as it lies in a batch.
+type Entry<'a> = (IdentityId, Option<Change>, &'a [u8]);
+
+fn split_entry(bytes: &[u8]) -> Option<(Entry<'_>, &[u8])> {
     let (identity, rest) = bytes.split_first_chunk::<16>()?;
     let (&[says], rest) = rest.split_first_chunk::<1>()?;
     let (hold, rest) = rest.split_first_chunk::<16>()?;
@@ -120,7 +123,7 @@ fn split_entry(bytes: &[u8]) -> Option<(IdentityId, Option<Change>, &[u8], &[u8]
         END => Some(Change { hold, at: None }),
         _ => None,
     };
-    Some((IdentityId::from_uuid(uuid::Uuid::from_bytes(*identity)), change, frame, behind))
+    Some(((IdentityId::from_uuid(uuid::Uuid::from_bytes(*identity)), change, frame), behind))
 }
 
 async fn publish(publisher: Arc<Publisher>, channel: String, node: u64, mut waiting: mpsc::Receiver<Parcel>) {
