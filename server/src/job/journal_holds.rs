@@ -239,7 +239,7 @@ impl Journal<'_> {
         let before = hold_journal::before(&mut *transaction, records).await?;
         let written = hold_journal::write(&mut *transaction, self.writer, to, records, answers).await?;
         let now_ms = self.app.clock.now_ms();
-        for (event, rows) in tell::changes(&before, records)? {
+        for (event, rows) in tell::changes(&before, records) {
             if written.contains(&event) {
                 event_log::insert_all(&mut *transaction, event, &rows, now_ms).await?;
             }

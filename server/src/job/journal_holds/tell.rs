@@ -1,18 +1,19 @@
 //! What organisers' own systems are told of holds, where that is switched on: the journal's record of an identity beside the
 //! one before it. What came and went between two rounds of the journal was never there; what a copy finds gone ends unsaid.
 
-use crate::inventory::{HoldRecord, Inventory, InventoryError, Place};
+use crate::inventory::{HoldRecord, Inventory, Place};
 use crate::store::event_log::LogKind;
 use crate::store::hold_journal::{JournalRecord, WrittenRecord};
 use seatwire_proto::id::{EventId, IdentityId};
 use serde_json::{Value, json};
 use std::collections::HashMap;
 
-/// What is to be told of these records, given those they replace, event by event.
+/// What is to be told of these records, given those they replace, event by event. Of one that cannot be read nothing is
+/// told: the journal goes on.
 pub(super) fn changes(
     before: &[(EventId, WrittenRecord)],
     records: &[JournalRecord],
-) -> Result<HashMap<EventId, Vec<(LogKind, Value)>>, InventoryError> {
+) -> HashMap<EventId, Vec<(LogKind, Value)>> {
     let before: HashMap<(EventId, IdentityId), &[u8]> =
         before.iter().map(|(event, row)| ((*event, row.identity), &row.record[..])).collect();
     let hold = |identity, bytes: Option<&[u8]>| match bytes {
@@ -21,11 +22,18 @@ pub(super) fn changes(
     };
     let mut told: HashMap<EventId, Vec<(LogKind, Value)>> = HashMap::new();
     for record in records {
-        let old = hold(record.identity, before.get(&(record.event, record.identity)).copied())?;
-        let new = hold(record.identity, record.record.as_deref())?;
+        let old = hold(record.identity, before.get(&(record.event, record.identity)).copied());
+        let new = hold(record.identity, record.record.as_deref());
+        let (old, new) = match (old, new) {
+            (Ok(old), Ok(new)) => (old, new),
+            (Err(error), _) | (_, Err(error)) => {
+                tracing::warn!(event = %record.event, identity = %record.identity, %error, "a hold is not told of");
+                continue;
+            }
+        };
         told.entry(record.event).or_default().extend(change(record.event, old.as_ref(), new.as_ref()));
     }
-    Ok(told)
+    told
 }
 
 fn change(event: EventId, old: Option<&HoldRecord>, new: Option<&HoldRecord>) -> Vec<(LogKind, Value)> {
@@ -91,6 +99,15 @@ mod tests {
             is_offer: false,
             lines: Vec::new(),
         }
+    }
+
+    #[test]
+    fn a_record_that_cannot_be_read_stops_nothing() {
+        let (event, broken, sound) = (EventId::generate(), IdentityId::generate(), IdentityId::generate());
+        let gone = |identity| JournalRecord { event, identity, seq: 1, has_hold: false, record: None };
+        let old = WrittenRecord { identity: broken, record: vec![0xff; 3] };
+        let told = changes(&[(event, old)], &[gone(broken), gone(sound)]);
+        assert_eq!(told[&event], [], "nothing of the broken one, and the others go on");
     }
 
     #[test]
