@@ -62,8 +62,27 @@ pub struct NewRow {
     pub restricted: Vec<u32>,
 }
 
+/// A section that was appended.
+#[derive(Debug, Clone)]
+pub struct Appended {
+    /// The event with it.
+    pub facts: Arc<EventFacts>,
+    /// Its first seat.
+    pub first_seat: SeatIndex,
+}
+
+impl NewRow {
+    fn is(&self, row: &Row) -> bool {
+        let Self { label, seats, x, y, gaps, accessible, companion, restricted } = self;
+        (label, seats, x, y) == (&row.label, &row.seats, &row.x, &row.y)
+            && (gaps, accessible, companion, restricted)
+                == (&row.gaps, &row.accessible, &row.companion, &row.restricted)
+    }
+}
+
 impl Organiser {
-    /// Appends a section to the plan of one event. Other events on the same plan keep theirs.
+    /// Appends a section to the plan of one event. Other events on the same plan keep theirs. One that is there, by its name
+    /// and the same rows, is answered and not appended again.
     ///
     /// # Errors
     /// `Refused` where the section contradicts itself or its tier is unknown.
@@ -72,7 +91,7 @@ impl Organiser {
         by: Operator,
         event: EventId,
         section: NewSection,
-    ) -> Result<Arc<EventFacts>, OrganiserError> {
+    ) -> Result<Appended, OrganiserError> {
         let name = section.name.trim();
         if name.is_empty() || name.chars().count() > MAX_NAME_CHARS || name.chars().any(char::is_control) {
             return Err(OrganiserError::refused("/name", format!("expected 1 to {MAX_NAME_CHARS} characters")));
@@ -87,6 +106,10 @@ impl Organiser {
             };
             let row = layout::layout(&mut *transaction, &locked.layout).await?;
             let row = row.ok_or_else(|| StoreError::Malformed(format!("{event} has no layout")))?;
+            if let Some(first_seat) = there_already(&row, &section)? {
+                drop(transaction);
+                return Ok(Appended { facts: organiser.tell_now(event).await?, first_seat });
+            }
             let first_seat = locked.seat_tiers.len();
             let (plan, end_seat) = longer(&row, first_seat, section)?;
             let mut seat_tiers = locked.seat_tiers;
@@ -102,10 +125,21 @@ impl Organiser {
             event_change::append_section(&mut transaction, event, &hash, &seat_tiers, &section).await?;
             let detail = serde_json::json!({"section": section.name, "layout": hash, "first_seat": first_seat, "seat_count": end_seat});
             organiser.commit(transaction, &by, "seats.append", event, detail).await?;
-            organiser.tell_now(event).await
+            Ok(Appended { facts: organiser.tell_now(event).await?, first_seat: SeatIndex(first_seat as u32) })
         })
         .await
     }
+}
+
+/// The first seat of the section of the plan that is this one: two of one name never have the same rows in the same places.
+fn there_already(row: &LayoutRow, section: &NewSection) -> Result<Option<SeatIndex>, OrganiserError> {
+    let plan = Layout::from_json(&row.stored_json).map_err(|error| StoreError::Malformed(error.to_string()))?;
+    let same = plan.sections.iter().find(|there| {
+        there.name == section.name
+            && there.rows.len() == section.rows.len()
+            && section.rows.iter().zip(&there.rows).all(|(new, row)| new.is(row))
+    });
+    Ok(same.and_then(|there| there.rows.first()).map(|row| row.first))
 }
 
 /// The plan with the section behind the others, and its number of seats.

@@ -3,7 +3,7 @@
 use super::{Change, json};
 use crate::http::reply::Answer;
 use crate::organiser::Blocked;
-use crate::organiser::append::NewSection;
+use crate::organiser::append::{Appended, NewSection};
 use seatwire_proto::seat::{AreaIndex, SeatIndex, SeatState};
 use serde::Deserialize;
 use serde_json::{Value, json as value};
@@ -43,8 +43,7 @@ pub(super) async fn unblock(Change { front, by, event, body }: Change<Seats>) ->
 
 /// Appends a section; its seats get the next indices.
 pub(super) async fn append(Change { front, by, event, body }: Change<NewSection>) -> Answer {
-    let facts = front.app.organiser.append_section(by, event, body).await?;
-    let first_seat = facts.sections.last().map(|section| section.first);
+    let Appended { facts, first_seat } = front.app.organiser.append_section(by, event, body).await?;
     Ok(json(&value!({"layout": facts.layout, "seat_count": facts.seat_count(), "first_seat": first_seat})))
 }
 
