@@ -164,6 +164,7 @@ impl Waitlist {
                 None => inventory.open_hold(event, *identity).await?.filter(|hold| hold.is_offer).map(|hold| hold.id),
                 Some(_) => None,
             };
+            waitlist::begin_keeping(&mut *transaction, event.id).await?;
             waitlist::join(&mut *transaction, event.id, *identity, quantity, &price_tiers, earlier, now_ms).await?;
             if before.is_none() {
                 owe::joined(&mut transaction, event.id, *identity, quantity, &price_tiers, now_ms).await?;
@@ -173,7 +174,7 @@ impl Waitlist {
             remember(&mut transaction, &request, &Remembered::Done(reply.clone()), now_ms).await?;
             transaction.commit().await?;
             // From here on what becomes free is kept; the job says it again.
-            if let Err(error) = inventory.keep_for_waitlist(event, true).await {
+            if let Err(error) = waitlist.keep(event).await {
                 tracing::warn!(event = %event.id, %error, "seats are kept for the waitlist later");
             }
             Ok(WaitlistAnswer { outcome: Ok(reply), is_replayed: false })
@@ -181,7 +182,18 @@ impl Waitlist {
         .await
     }
 
-    /// Gives the place up. An offer that came of it is a hold like any other and stays.
+    /// Tells the shelf to keep, with the list's lock: whoever gave the last place up meanwhile has not ended it yet.
+    async fn keep(&self, event: &Arc<EventFacts>) -> Result<(), WaitlistError> {
+        let mut transaction = crate::store::begin(self.0.store.pool()).await?;
+        waitlist::lock(&mut transaction, event.id).await?;
+        if waitlist::keeps(&mut *transaction, event.id).await? {
+            self.0.inventory.keep_for_waitlist(event, true).await?;
+        }
+        transaction.commit().await?;
+        Ok(())
+    }
+
+    /// Gives the place up. With the last one the job ends the keeping. An offer that came of it is a hold like any other and stays.
     ///
     /// # Errors
     /// When Postgres does not answer.

@@ -205,7 +205,7 @@ impl Truth {
             over: event_life::orders_over(&mut *transaction, event, &locking).await?.into_iter().collect(),
             answers: hold_journal::answers_of_event(&mut *transaction, event, since_s).await?,
             records,
-            has_waiting: waitlist::has_places(&mut *transaction, event).await?,
+            has_waiting: waitlist::keeps(&mut *transaction, event).await?,
         };
         transaction.commit().await.map_err(StoreError::from)?;
         Ok(truth)

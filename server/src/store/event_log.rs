@@ -137,11 +137,15 @@ pub async fn insert_openings(
 ) -> Result<(), StoreError> {
     let opened = sqlx::query!(
         r#"with due as (
-               select id, kind, at_ms from events, lateral (values ('presale', presale_ms), ('on_sale', on_sale_ms))
-                   as t(kind, at_ms)
-               where state in ('scheduled', 'presale', 'on_sale') and at_ms > $1 and at_ms <= $2
-                   and not exists (select 1 from event_openings o
-                       where o.event_id = events.id and o.kind = t.kind and o.at_ms = t.at_ms)
+               -- Each half by its own index of the times to come.
+               select id, kind, at_ms from (
+                   select id, 'presale' as kind, presale_ms as at_ms from events
+                   where state in ('scheduled', 'presale', 'on_sale') and presale_ms > $1 and presale_ms <= $2
+                   union all
+                   select id, 'on_sale', on_sale_ms from events
+                   where state in ('scheduled', 'presale', 'on_sale') and on_sale_ms > $1 and on_sale_ms <= $2) as t
+               where not exists (select 1 from event_openings o
+                       where o.event_id = t.id and o.kind = t.kind and o.at_ms = t.at_ms)
                order by at_ms limit $3)
            insert into event_openings (event_id, kind, at_ms) select id, kind, at_ms from due
            on conflict do nothing returning event_id, kind, at_ms"#,

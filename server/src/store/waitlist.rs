@@ -121,17 +121,45 @@ pub async fn find(
     }))
 }
 
-/// Whether anybody has a place: one whose offer is lost goes on waiting.
+/// Whether what becomes free is for those who wait: the list is on and anybody has a place; one whose offer is lost goes on
+/// waiting.
 ///
 /// # Errors
 /// Postgres' own.
-pub async fn has_places(executor: impl PgExecutor<'_>, event: EventId) -> Result<bool, StoreError> {
+pub async fn keeps(executor: impl PgExecutor<'_>, event: EventId) -> Result<bool, StoreError> {
     Ok(sqlx::query_scalar!(
-        r#"select exists (select 1 from waitlist_places where event_id = $1) as "waits!""#,
+        r#"select exists (select 1 from waitlist_places p join events e on e.id = p.event_id
+               where p.event_id = $1 and e.has_waitlist) as "keeps!""#,
         event.uuid()
     )
     .fetch_one(executor)
     .await?)
+}
+
+/// Notes that the shelf may keep for the list from now on: the job looks at the event until [`end_keeping`].
+///
+/// # Errors
+/// Postgres' own.
+pub async fn begin_keeping(executor: impl PgExecutor<'_>, event: EventId) -> Result<(), StoreError> {
+    sqlx::query!("insert into waitlist_keepings (event_id) values ($1) on conflict do nothing", event.uuid())
+        .execute(executor)
+        .await?;
+    Ok(())
+}
+
+/// Nothing is kept any more; only with the list's lock, and nothing while anybody has a place.
+///
+/// # Errors
+/// Postgres' own.
+pub async fn end_keeping(executor: impl PgExecutor<'_>, event: EventId) -> Result<(), StoreError> {
+    sqlx::query!(
+        "delete from waitlist_keepings where event_id = $1
+         and not exists (select 1 from waitlist_places where event_id = $1)",
+        event.uuid()
+    )
+    .execute(executor)
+    .await?;
+    Ok(())
 }
 
 /// The first who wait, in order.
@@ -143,6 +171,57 @@ pub async fn waiting(executor: impl PgExecutor<'_>, event: EventId, limit: u32) 
         "select identity_id, quantity, price_tiers from waitlist_places
          where event_id = $1 and state = 'waiting' order by place_n limit $2",
         event.uuid(),
+        i64::from(limit)
+    )
+    .fetch_all(executor)
+    .await?;
+    Ok((0..)
+        .zip(rows)
+        .map(|(ahead, row)| Place {
+            identity: IdentityId::from_uuid(row.identity_id),
+            quantity: row.quantity.cast_unsigned(),
+            price_tiers: row.price_tiers,
+            hold: None,
+            ahead,
+        })
+        .collect())
+}
+
+/// How much of a price tier is kept.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct KeptOfTier {
+    /// Its code.
+    pub code: String,
+    /// Seats of it.
+    pub seats_n: u32,
+    /// Places of the area of it that has most.
+    pub places_n: u32,
+}
+
+/// The first who wait for no more than what is kept, in order: many who want much do not stand before those whom it fits.
+///
+/// # Errors
+/// Postgres' own.
+pub async fn fitting(
+    executor: impl PgExecutor<'_>,
+    event: EventId,
+    kept: &[KeptOfTier],
+    limit: u32,
+) -> Result<Vec<Place>, StoreError> {
+    let codes: Vec<String> = kept.iter().map(|tier| tier.code.clone()).collect();
+    let seats_n: Vec<i32> = kept.iter().map(|tier| tier.seats_n.cast_signed()).collect();
+    let places_n: Vec<i32> = kept.iter().map(|tier| tier.places_n.cast_signed()).collect();
+    let rows = sqlx::query!(
+        "select identity_id, quantity, price_tiers from waitlist_places
+         where event_id = $1 and state = 'waiting' and quantity <= (
+             select greatest(sum(seats_n), max(places_n)) from unnest($2::text[], $3::int[], $4::int[])
+                 as kept(code, seats_n, places_n)
+             where price_tiers = '{}' or code = any(price_tiers))
+         order by place_n limit $5",
+        event.uuid(),
+        &codes,
+        &seats_n,
+        &places_n,
         i64::from(limit)
     )
     .fetch_all(executor)
@@ -243,19 +322,36 @@ pub async fn put_back(
     Ok(())
 }
 
-/// Whether the hold of an offer was paid for.
+/// What came of the hold of an offer, as far as orders say.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum OfferFate {
+    /// It was paid for, or cost nothing; what was given back later counts too.
+    Bought,
+    /// An order of it is being paid.
+    Undecided,
+    /// No order, or one that was cancelled, or one whose seats were let go.
+    NotBought,
+}
+
+/// What came of the hold of an offer.
 ///
 /// # Errors
 /// Postgres' own.
-pub async fn is_bought(executor: impl PgExecutor<'_>, hold: HoldId) -> Result<bool, StoreError> {
-    let is_bought = sqlx::query_scalar!(
-        r#"select exists (select 1 from orders where hold_id = $1 and state <> 'cancelled' and captured_minor > 0
-               or hold_id = $1 and state = 'fulfilled') as "is!""#,
+pub async fn fate_of(executor: impl PgExecutor<'_>, hold: HoldId) -> Result<OfferFate, StoreError> {
+    // A hold has at most one order that is not cancelled.
+    let is_undecided = sqlx::query_scalar!(
+        r#"select captured_minor = 0 and state in ('creating', 'payable', 'confirming', 'action_required', 'processing',
+               'payment_unknown', 'cancelling', 'late_success') as "is!"
+           from orders where hold_id = $1 and state <> 'cancelled' and (captured_minor > 0 or state <> 'released_unresolved')"#,
         hold.uuid()
     )
-    .fetch_one(executor)
+    .fetch_optional(executor)
     .await?;
-    Ok(is_bought)
+    Ok(match is_undecided {
+        None => OfferFate::NotBought,
+        Some(true) => OfferFate::Undecided,
+        Some(false) => OfferFate::Bought,
+    })
 }
 
 /// Ends the places of an event that is over: closed, cancelled, or begun before `begun_before_ms`. A bounded number; whose.
@@ -282,7 +378,7 @@ pub async fn end_if_over(
     Ok(ended.into_iter().map(IdentityId::from_uuid).collect())
 }
 
-/// Events with a list, by id, behind `after`; at most `limit`.
+/// Events with a list, or whose list may still keep, by id, behind `after`; at most `limit`.
 ///
 /// # Errors
 /// Postgres' own.
@@ -292,8 +388,9 @@ pub async fn events(
     limit: u32,
 ) -> Result<Vec<EventId>, StoreError> {
     let ids = sqlx::query_scalar!(
-        "select distinct event_id from waitlist_places where $1::uuid is null or event_id > $1
-         order by event_id limit $2",
+        r#"select event_id as "event_id!" from (
+               select event_id from waitlist_keepings union select event_id from waitlist_places) as lists
+           where $1::uuid is null or event_id > $1 order by event_id limit $2"#,
         after.map(EventId::uuid),
         i64::from(limit)
     )

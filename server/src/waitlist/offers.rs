@@ -3,11 +3,10 @@
 //! the offered hold and writes it down.
 
 use super::{Waitlist, WaitlistError, owe, whole};
-use crate::catalogue::EventFacts;
+use crate::catalogue::{EventFacts, SeatShape, StoredLayout};
 use crate::inventory::{FoundHold, HoldRecord, Kept, NewOffer, OfferOutcome, Refusal};
 use crate::store::event_log::LogKind;
-use crate::store::order;
-use crate::store::waitlist::{self, OfferedPlace, Place};
+use crate::store::waitlist::{self, KeptOfTier, OfferFate, OfferedPlace, Place};
 use seatwire_proto::seat::{AreaIndex, SeatIndex};
 use seatwire_proto::server::{EventState, Push};
 use sqlx::PgConnection;
@@ -15,11 +14,11 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 use std::time::Instant;
 
-/// Places looked at in one round.
+/// Places looked at in one round; of those who wait, the first whom what is kept may fit.
 const MAX_PLACES: u32 = 200;
 /// Offers made in one round: bounds how long the list is locked.
 const MAX_OFFERS: usize = 20;
-/// Calls that put kept seats on the map when the list is empty: 50,000 seats.
+/// Calls that put kept seats on the map in one round when the list is empty: 50,000 seats.
 const MAX_SHOWINGS: usize = 100;
 /// Places of an event that is over ended in one round.
 const MAX_ENDED: u32 = 5_000;
@@ -36,9 +35,9 @@ impl Waitlist {
     ///
     /// # Errors
     /// When a store does not answer; the next round goes on.
-    pub async fn round(&self, facts: &Arc<EventFacts>) -> Result<(), WaitlistError> {
+    pub async fn round(&self, facts: &Arc<EventFacts>, layout: Arc<StoredLayout>) -> Result<(), WaitlistError> {
         let (waitlist, facts) = (self.clone(), Arc::clone(facts));
-        whole(async move { waitlist.locked_round(&facts).await }).await
+        whole(async move { waitlist.locked_round(&facts, &layout.shape).await }).await
     }
 
     /// Forgets first answers nobody will ask for again.
@@ -50,7 +49,7 @@ impl Waitlist {
         Ok(waitlist::forget_answers(self.0.store.pool(), before_ms, MAX_FORGOTTEN).await?)
     }
 
-    async fn locked_round(&self, facts: &Arc<EventFacts>) -> Result<(), WaitlistError> {
+    async fn locked_round(&self, facts: &Arc<EventFacts>, shape: &SeatShape) -> Result<(), WaitlistError> {
         let event = facts.id;
         let inventory = &self.0.inventory;
         let mut transaction = crate::store::begin(self.0.store.pool()).await?;
@@ -66,15 +65,17 @@ impl Waitlist {
             self.follow_offer(&mut transaction, facts, offered).await?;
         }
         let waiting = waitlist::waiting(&mut *transaction, event, MAX_PLACES).await?;
-        inventory.keep_for_waitlist(facts, !waiting.is_empty()).await?;
-        if waiting.is_empty() {
-            let mut showings = 0;
-            while showings < MAX_SHOWINGS && inventory.keep_for_waitlist(facts, false).await? {
-                showings += 1;
+        let keeps = !waiting.is_empty() && waitlist::keeps(&mut *transaction, event).await?;
+        if !keeps {
+            if self.show_kept(facts).await? {
+                waitlist::end_keeping(&mut *transaction, event).await?;
             }
             transaction.commit().await?;
             return Ok(());
         }
+        inventory.keep_for_waitlist(facts, true).await?;
+        // Behind the places looked at somebody may want any tier.
+        let is_all = waiting.len() < MAX_PLACES as usize;
         // Before any of them is made: one that is written down with an older life is looked for again, not given up.
         let epoch = inventory.epoch(facts);
         let mut offered = Vec::new();
@@ -100,11 +101,12 @@ impl Waitlist {
         }
         if matches!(facts.state, EventState::OnSale | EventState::SoldOut) {
             let mut kept = inventory.kept(facts).await?;
-            for place in &waiting {
+            let fitted = waitlist::fitting(&mut *transaction, event, &by_tier(facts, &kept), MAX_PLACES).await?;
+            for place in &fitted {
                 if offered.len() >= MAX_OFFERS || (kept.seats.is_empty() && kept.places.iter().all(|left| *left == 0)) {
                     break;
                 }
-                let Some(mut offer) = fitting(facts, &kept, place) else { continue };
+                let Some(mut offer) = fitting(facts, shape, &kept, place) else { continue };
                 offer.life_ms = u32::try_from(self.0.config.offer_life.as_millis()).unwrap_or(u32::MAX);
                 match inventory.offer(facts, place.identity, &offer).await? {
                     OfferOutcome::Offered(hold) => {
@@ -113,6 +115,16 @@ impl Waitlist {
                             kept.places[area.position()] -= quantity;
                         }
                         waitlist::set_offered(&mut *transaction, event, place.identity, hold.id, epoch).await?;
+                        let kind = LogKind::WaitlistOffered;
+                        owe::offer(&mut transaction, kind, event, place.identity, hold.id, now_ms).await?;
+                        offered.push(hold);
+                    }
+                    // An offer of an earlier round that ended before its note.
+                    OfferOutcome::InTheWay(hold)
+                        if hold.is_offer
+                            && waitlist::set_offered(&mut *transaction, event, place.identity, hold.id, epoch)
+                                .await? =>
+                    {
                         let kind = LogKind::WaitlistOffered;
                         owe::offer(&mut transaction, kind, event, place.identity, hold.id, now_ms).await?;
                         offered.push(hold);
@@ -128,7 +140,7 @@ impl Waitlist {
                 }
             }
             if offered.len() < MAX_OFFERS {
-                self.give_up(facts, &kept, &waiting).await?;
+                self.give_up(facts, &kept, &waiting, is_all).await?;
             }
         }
         transaction.commit().await?;
@@ -136,6 +148,16 @@ impl Waitlist {
             self.tell(facts, hold).await;
         }
         Ok(())
+    }
+
+    /// Stops keeping and puts what is kept on the map; whether that is all of it, else the next round goes on.
+    async fn show_kept(&self, facts: &Arc<EventFacts>) -> Result<bool, WaitlistError> {
+        for _ in 0..MAX_SHOWINGS {
+            if !self.0.inventory.keep_for_waitlist(facts, false).await? {
+                return Ok(true);
+            }
+        }
+        Ok(false)
     }
 
     /// What became of an offer: it stands, it has had its turn, or it was lost with a life of the inventory; then the place
@@ -155,17 +177,20 @@ impl Waitlist {
             FoundHold::Open(_) => {
                 waitlist::set_offered(transaction, event, identity, hold, now).await?;
             }
-            // Given back or sold in the life it was made in, or bought in whatever life.
-            FoundHold::Unknown if now != epoch && !order::was_made_of(&mut *transaction, identity, hold).await? => {
-                tracing::info!(%event, %identity, %hold, "an offer was lost: its place waits again");
-                waitlist::put_back(transaction, event, identity, hold).await?;
-            }
-            FoundHold::Unknown | FoundHold::Ended => {
-                waitlist::leave(&mut *transaction, event, identity).await?;
-                let is_taken = waitlist::is_bought(&mut *transaction, hold).await?;
-                let kind = if is_taken { LogKind::WaitlistTaken } else { LogKind::WaitlistLapsed };
-                owe::offer(transaction, kind, event, identity, hold, self.0.clock.now_ms()).await?;
-            }
+            FoundHold::Unknown | FoundHold::Ended => match waitlist::fate_of(&mut *transaction, hold).await? {
+                // Its turn lasts until the provider has said what became of the money.
+                OfferFate::Undecided => {}
+                OfferFate::NotBought if found == FoundHold::Unknown && now != epoch => {
+                    tracing::info!(%event, %identity, %hold, "an offer was lost: its place waits again");
+                    waitlist::put_back(transaction, event, identity, hold).await?;
+                }
+                fate => {
+                    waitlist::leave(&mut *transaction, event, identity).await?;
+                    let is_bought = fate == OfferFate::Bought;
+                    let kind = if is_bought { LogKind::WaitlistTaken } else { LogKind::WaitlistLapsed };
+                    owe::offer(transaction, kind, event, identity, hold, self.0.clock.now_ms()).await?;
+                }
+            },
         }
         Ok(())
     }
@@ -177,12 +202,17 @@ impl Waitlist {
         self.0.sender.to_identity(hold.identity, &Push::HoldUpdate { id: hold.id, hold: Some(wire) });
     }
 
-    /// What fits nobody who waits goes on the map: at once where nobody wants its tier, else after a while.
-    async fn give_up(&self, facts: &Arc<EventFacts>, kept: &Kept, waiting: &[Place]) -> Result<(), WaitlistError> {
+    /// What fits nobody who waits goes on the map: at once where nobody wants its tier, else after a while. `is_all`: nobody
+    /// waits but these.
+    async fn give_up(
+        &self,
+        facts: &Arc<EventFacts>,
+        kept: &Kept,
+        waiting: &[Place],
+        is_all: bool,
+    ) -> Result<(), WaitlistError> {
         let now_ms = self.0.inventory.now_ms();
         let keep_ms = self.0.config.keep_longest.as_millis() as u64;
-        // Behind the places looked at somebody may want any tier.
-        let is_all = waiting.len() < MAX_PLACES as usize;
         let is_wanted = |code: &str| !is_all || waiting.iter().any(|place| wants(place, code));
         let seats: Vec<SeatIndex> = kept
             .seats
@@ -221,9 +251,29 @@ fn wants(place: &Place, code: &str) -> bool {
     place.price_tiers.is_empty() || place.price_tiers.iter().any(|wanted| wanted == code)
 }
 
-/// What of the kept seats and places this one could have: neighbours where there are, else the longest kept seats, else
+/// How much of each tier is kept.
+fn by_tier(facts: &EventFacts, kept: &Kept) -> Vec<KeptOfTier> {
+    let mut tiers: Vec<KeptOfTier> = Vec::new();
+    let mut add = |code: &str, seats_n: u32, places_n: u32| {
+        if let Some(tier) = tiers.iter_mut().find(|tier| tier.code == code) {
+            tier.seats_n += seats_n;
+            tier.places_n = tier.places_n.max(places_n);
+        } else {
+            tiers.push(KeptOfTier { code: code.into(), seats_n, places_n });
+        }
+    };
+    for (seat, _) in &kept.seats {
+        facts.seat_tier(*seat).into_iter().for_each(|(_, tier)| add(&tier.code, 1, 0));
+    }
+    for (area, &left) in (0..).map(AreaIndex).zip(&kept.places) {
+        facts.area_tier(area).into_iter().for_each(|(_, tier)| add(&tier.code, 0, left));
+    }
+    tiers
+}
+
+/// What of the kept seats and places this one could have: neighbours of one row where there are, else the longest kept seats, else
 /// places of one area; `None` when there is too little.
-fn fitting(facts: &EventFacts, kept: &Kept, place: &Place) -> Option<NewOffer> {
+fn fitting(facts: &EventFacts, shape: &SeatShape, kept: &Kept, place: &Place) -> Option<NewOffer> {
     let quantity = place.quantity as usize;
     let fits = |seat: SeatIndex| facts.seat_tier(seat).is_some_and(|(_, tier)| wants(place, &tier.code));
     let seats: Vec<SeatIndex> = kept.seats.iter().map(|(seat, _)| *seat).filter(|seat| fits(*seat)).collect();
@@ -231,8 +281,7 @@ fn fitting(facts: &EventFacts, kept: &Kept, place: &Place) -> Option<NewOffer> {
         let sorted: Vec<SeatIndex> = seats.iter().copied().collect::<BTreeSet<_>>().into_iter().collect();
         let together = sorted.windows(quantity).find(|run| {
             let (first, last) = (run[0], run[quantity - 1]);
-            let section = |seat| facts.section_of(seat).map(|(index, _)| index);
-            (last.0 - first.0) as usize == quantity - 1 && section(first) == section(last)
+            (last.0 - first.0) as usize == quantity - 1 && shape.run_of(first) == shape.run_of(last)
         });
         let seats = together.map_or_else(|| seats[..quantity].to_vec(), <[SeatIndex]>::to_vec);
         return Some(NewOffer { seats, ..NewOffer::default() });

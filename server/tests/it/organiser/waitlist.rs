@@ -350,3 +350,69 @@ async fn a_refused_wish_is_remembered_with_what_the_buyer_has_and_a_key_is_one_f
     assert_eq!(code(&client.call("waitlist_join", elsewhere).await), "key_reused", "nor in another event");
     assert_eq!(code(&client.call("waitlist_join", join("k2", 9)).await), "ok", "a new key is decided anew");
 }
+
+#[tokio::test]
+async fn nothing_stays_kept_for_a_list_that_is_empty_or_switched_off() {
+    let sold_out = SoldOut::new(&[("SEATWIRE_WAITLIST_KEEP_MS", "600000")]).await;
+    let path = format!("/v1/admin/events/{}", sold_out.event);
+    let stock = async |kept: u32, available: u32| {
+        eventually("the stock", async || {
+            let (_, body) = sold_out.admin.call("GET", &path, Value::Null).await;
+            let stock = &body["stock"];
+            (stock["kept_for_waitlist"] == kept && stock["available"] == available).then_some(())
+        })
+        .await;
+    };
+    let (_staying, _guest) = sold_out.waiter(json!({"quantity": 2})).await;
+    sold_out.unblock(&[2]).await;
+    stock(1, 0).await;
+    sold_out.admin.done("PATCH", &path, json!({"waitlist": false})).await;
+    stock(0, 1).await;
+    sold_out.admin.done("PATCH", &path, json!({"waitlist": true})).await;
+
+    let sold_out = SoldOut::new(&[("SEATWIRE_WAITLIST_KEEP_MS", "600000")]).await;
+    let path = format!("/v1/admin/events/{}", sold_out.event);
+    let (mut client, _) = sold_out.waiter(json!({"quantity": 2})).await;
+    let left = client.call("waitlist_leave", json!({"key": "l", "event": sold_out.event})).await;
+    assert_eq!(code(&left), "ok", "{left}");
+    sold_out.unblock(&[2, 3]).await;
+    eventually("what is free is for everyone", async || {
+        let (_, body) = sold_out.admin.call("GET", &path, Value::Null).await;
+        let stock = &body["stock"];
+        (stock["kept_for_waitlist"] == 0 && stock["available"] == 2).then_some(())
+    })
+    .await;
+    eventually("nobody looks at it any more", async || {
+        let counted: i64 = sqlx::query_scalar("select count(*) from waitlist_keepings")
+            .fetch_one(sold_out.stage.store.pool())
+            .await
+            .expect("a count");
+        (counted == 0).then_some(())
+    })
+    .await;
+}
+
+#[tokio::test]
+async fn many_who_want_much_do_not_stand_before_one_whom_it_fits() {
+    let sold_out = SoldOut::new(&[("SEATWIRE_WAITLIST_KEEP_MS", "600000")]).await;
+    let event: seatwire_proto::id::EventId = sold_out.event.parse().expect("an id");
+    sqlx::query(
+        "insert into waitlist_places (event_id, identity_id, quantity, price_tiers, state, joined_ms)
+         select $1, gen_random_uuid(), 10, '{}', 'waiting', 0 from generate_series(1, 250)",
+    )
+    .bind(event.uuid())
+    .execute(sold_out.stage.store.pool())
+    .await
+    .expect("places");
+    let (mut client, _) = sold_out.waiter(json!({"quantity": 2})).await;
+    sold_out.unblock(&[2, 3]).await;
+    assert_eq!(seats(&client.push("waitlist.offer").await["hold"]), [2, 3]);
+}
+
+#[tokio::test]
+async fn neighbours_of_one_row_come_before_seats_with_indices_in_a_row() {
+    let sold_out = SoldOut::with(vec![4, 4], &[3, 4, 6, 7], &[]).await;
+    let (mut client, _) = sold_out.waiter(json!({"quantity": 2})).await;
+    sold_out.unblock(&[3, 4, 6, 7]).await;
+    assert_eq!(seats(&client.push("waitlist.offer").await["hold"]), [6, 7]);
+}
