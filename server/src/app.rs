@@ -94,7 +94,7 @@ impl App {
             seal,
             config: config.checkout.clone(),
             public_url: config.public_url(),
-            provider_name: if config.checkout.payment_url.is_some() { "stripe" } else { "paysim" }.to_owned(),
+            provider_name: config.checkout.provider_name().to_owned(),
             provider: Provider::new(&addresses.payment_url, payment_key, config.checkout.payment_timeout)?,
             clock: clock.clone(),
             store: store.clone(),

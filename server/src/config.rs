@@ -206,6 +206,14 @@ pub struct WaitlistConfig {
     pub keep_longest: Duration,
 }
 
+impl CheckoutConfig {
+    /// The provider's name in the books.
+    #[must_use]
+    pub const fn provider_name(&self) -> &'static str {
+        if self.payment_url.is_some() { "stripe" } else { "paysim" }
+    }
+}
+
 impl Config {
     /// Reads the environment of this process.
     ///

@@ -6,8 +6,7 @@ use super::order::OrderEvent;
 use super::step::{News, Stepped};
 use super::{CheckoutError, Inner};
 use crate::store::StoreError;
-use crate::store::dispute::{self, DisputeRow};
-use crate::store::open_payment::{self, Concern};
+use crate::store::dispute::{self, DisputeRow, Word};
 use crate::store::order::OrderRow;
 use serde::Deserialize;
 use serde_json::Value;
@@ -41,17 +40,24 @@ fn read(object: &Value) -> Option<DisputeRow> {
 
 impl Inner {
     /// Takes note of what the provider says of a dispute. False: it cannot be read.
-    pub(super) async fn see_dispute(&self, row: &OrderRow, kind: &str, object: &Value) -> Result<bool, CheckoutError> {
+    /// `said_s` is when it happened, by the provider's clock.
+    pub(super) async fn see_dispute(
+        &self,
+        row: &OrderRow,
+        kind: &str,
+        said_s: i64,
+        object: &Value,
+    ) -> Result<bool, CheckoutError> {
         let Some(said) = read(object) else { return Ok(false) };
         let withdrawn = match kind {
             "charge.dispute.funds_withdrawn" => Some(true),
             "charge.dispute.funds_reinstated" => Some(false),
             _ => None,
         };
-        let pool = self.store.pool();
-        let mut connection = pool.acquire().await.map_err(StoreError::from)?;
+        let word = Word { said_s, is_first: kind == "charge.dispute.created", withdrawn };
+        let mut connection = self.store.pool().acquire().await.map_err(StoreError::from)?;
         let is_news =
-            dispute::upsert(&mut connection, &row.provider, row.id, row.event, &said, withdrawn, self.clock.now_ms())
+            dispute::upsert(&mut connection, &row.provider, row.id, row.event, &said, word, self.clock.now_ms())
                 .await?;
         drop(connection);
         if is_news && !said.is_final() {
@@ -63,23 +69,16 @@ impl Inner {
 
     /// Brings an order to what its disputes say. Twice is once.
     async fn settle_disputes(&self, row: &OrderRow) -> Result<(), CheckoutError> {
-        let pool = self.store.pool();
-        let all = dispute::list_of_order(pool, row.id).await?;
+        let all = dispute::list_of_order(self.store.pool(), row.id).await?;
         let lost_minor: i64 =
             all.iter().filter(|dispute| dispute.status == "lost").map(|dispute| dispute.amount_minor).sum();
-        let mut concern = None;
-        if lost_minor > 0 {
-            concern = Some(Concern::DisputeLost);
-            if lost_minor >= row.captured_minor - row.refunded_minor {
-                // An order whose money is on its way back already, or was, keeps its state: a person must look at both.
-                if let Stepped::Moved(row) = self.step(row.id, None, &[News::Plain(OrderEvent::DisputeLost)]).await? {
-                    tracing::error!(order = %row.id, "a dispute is lost: its tickets are void");
-                }
-            }
-        } else if all.iter().any(|dispute| !dispute.is_final()) {
-            concern = Some(Concern::Disputed);
+        // An order whose money is on its way back already, or was, keeps its state: a person must look at both.
+        if lost_minor > 0
+            && lost_minor >= row.captured_minor - row.refunded_minor
+            && let Stepped::Moved(row) = self.step(row.id, None, &[News::Plain(OrderEvent::DisputeLost)]).await?
+        {
+            tracing::error!(order = %row.id, "a dispute is lost: its tickets are void");
         }
-        open_payment::set_dispute(pool, row.id, concern).await?;
         Ok(())
     }
 }

@@ -8,6 +8,7 @@ use super::order::OrderState;
 use super::payment::{NewRefund, ProviderError, RefundAnswer, RefundStatus};
 use super::resolve::Looked;
 use super::step::{News, Stepped};
+use super::webhook::Applied;
 use super::{CheckoutAnswer, CheckoutError, CheckoutRefusal, Inner, OrderRequest};
 use crate::store::order::OrderRow;
 use crate::store::refund::{self, OpenRefund, RefundLine, RefundState};
@@ -239,25 +240,25 @@ impl Inner {
     }
 
     /// The provider says something of money that goes back: how much of a charge did (more than we know of was given back
-    /// on its own pages), or how a refund stands. False: it cannot be applied yet.
-    pub(super) async fn see_refund(&self, row: &OrderRow, object: &Value) -> Result<bool, CheckoutError> {
+    /// on its own pages), or how a refund stands.
+    pub(super) async fn see_refund(&self, row: &OrderRow, object: &Value) -> Result<Applied, CheckoutError> {
         if object["object"] == "charge" {
             if let Some(back_minor) = object["amount_refunded"].as_i64() {
                 self.step(row.id, None, &[News::RefundSeen(back_minor)]).await?;
             }
-            return Ok(true);
+            return Ok(Applied::Done);
         }
         if matches!(row.state, OrderState::RefundSubmitted | OrderState::RefundPending) {
             self.look_refund(row).await?;
         }
         match (object["id"].as_str(), object["status"].as_str()) {
             (Some(id), Some("failed" | "canceled")) => self.see_reversal(row, id).await,
-            _ => Ok(true),
+            _ => Ok(Applied::Done),
         }
     }
 
     /// A refund is said to have failed: where it had succeeded before, the money is ours again and still owed.
-    async fn see_reversal(&self, row: &OrderRow, id: &str) -> Result<bool, CheckoutError> {
+    async fn see_reversal(&self, row: &OrderRow, id: &str) -> Result<Applied, CheckoutError> {
         let said = async {
             let answer = self.provider.refund_by_id(id).await?;
             let charge = match &row.intent {
@@ -274,18 +275,18 @@ impl Inner {
             Ok(said) => said,
             Err(error) => {
                 tracing::warn!(order = %row.id, %error, "whether a refund came back is not known yet");
-                return Ok(false);
+                return Ok(Applied::NotYet);
             }
         };
         if answer.status != RefundStatus::Failed {
-            return Ok(true);
+            return Ok(Applied::Done);
         }
         let failure = answer.failure.unwrap_or_else(|| "unknown".to_owned());
         let reversal = Reversal { provider_refund: answer.id, failure, back_minor };
         Ok(match self.step(row.id, None, &[News::RefundReversed(&reversal)]).await? {
-            Stepped::Moved(_) => true,
             // Another refund of the order is under way: its end comes first.
-            Stepped::Stays(now) => now.refunding_minor == 0,
+            Stepped::Stays(now) if now.refunding_minor > 0 => Applied::NotYet,
+            Stepped::Moved(_) | Stepped::Stays(_) => Applied::Done,
         })
     }
 }

@@ -334,6 +334,10 @@ impl Inner {
                     area_stock::sell(&mut *attempt, row.event, area, quantity).await?;
                 }
                 attempt.commit().await?;
+                if limits.seats_per_instrument.is_none() {
+                    // The event limits cards no more: nothing was counted, and nothing is to be given back later.
+                    row.instrument = None;
+                }
                 self.enter(row, OrderState::Paid, now_ms);
                 self.enter(row, OrderState::Fulfilled, now_ms);
             }

@@ -53,6 +53,17 @@ pub enum Received {
     Unreadable,
 }
 
+/// What became of an event.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Applied {
+    /// Its work is done.
+    Done,
+    /// It is ours, and something else comes first. It is tried until it is done.
+    NotYet,
+    /// Nobody knows its intent, maybe not yet.
+    NotOurs,
+}
+
 /// What a reading of the provider's list came to.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Polled {
@@ -87,6 +98,9 @@ struct RawEvent {
     id: String,
     #[serde(rename = "type")]
     kind: String,
+    /// When it happened, seconds since 1970.
+    #[serde(default)]
+    created: i64,
     data: RawData,
 }
 
@@ -147,26 +161,25 @@ impl Inner {
         let mut done = Vec::with_capacity(events.len());
         for event in &events {
             let known = event.intent.as_ref().and_then(|intent| orders.remove(intent));
-            let is_applied = match self.apply_event(event, known).await {
-                Ok(is_applied) => is_applied,
-                Err(error) => {
-                    // Only this one waits; where the store is away, this fails as well and ends the round.
-                    self.put_off_failed(event, &error).await?;
-                    continue;
+            match self.apply_event(event, known).await {
+                Ok(Applied::Done) => {
+                    done.push(event.id.clone());
+                    if event.tries_n > LISTED_AFTER_TRIES
+                        && let Some(intent) = &event.intent
+                    {
+                        open_payment::clear_unapplied(pool, &self.provider_name, intent).await?;
+                    }
                 }
-            };
-            if is_applied {
-                done.push(event.id.clone());
-                if event.tries_n > LISTED_AFTER_TRIES
-                    && let Some(intent) = &event.intent
-                {
-                    open_payment::clear_unapplied(pool, &self.provider_name, intent).await?;
+                Ok(Applied::NotYet) => self.put_off_longer(event, "something else comes first").await?,
+                Ok(Applied::NotOurs) if now_ms.saturating_sub(event.received_ms) > UNKNOWN_KEEP_MS => {
+                    tracing::warn!(event = event.id, kind = event.kind, "an event about nothing of ours is dropped");
+                    done.push(event.id.clone());
                 }
-            } else if now_ms.saturating_sub(event.received_ms) > UNKNOWN_KEEP_MS {
-                tracing::warn!(event = event.id, kind = event.kind, "an event about nothing of ours is dropped");
-                done.push(event.id.clone());
-            } else {
-                webhook_inbox::put_off(pool, &self.provider_name, &event.id, now_ms + UNKNOWN_RETRY_MS).await?;
+                Ok(Applied::NotOurs) => {
+                    webhook_inbox::put_off(pool, &self.provider_name, &event.id, now_ms + UNKNOWN_RETRY_MS).await?;
+                }
+                // Only this one waits; where the store is away, this fails as well and ends the round.
+                Err(error) => self.put_off_longer(event, &error.to_string()).await?,
             }
         }
         if !done.is_empty() {
@@ -196,10 +209,10 @@ impl Inner {
     }
 
     /// An event that could not be applied waits longer each time; after some tries its order is listed for people.
-    async fn put_off_failed(&self, event: &InboxEvent, error: &CheckoutError) -> Result<(), CheckoutError> {
+    async fn put_off_longer(&self, event: &InboxEvent, why: &str) -> Result<(), CheckoutError> {
         let pool = self.store.pool();
         let wait_ms = (FIRST_RETRY_MS << event.tries_n.saturating_sub(1).min(20)).min(MAX_RETRY_MS);
-        tracing::error!(event = event.id, kind = event.kind, %error, wait_ms, "an event could not be applied");
+        tracing::error!(event = event.id, kind = event.kind, why, wait_ms, "an event could not be applied");
         webhook_inbox::put_off(pool, &self.provider_name, &event.id, self.clock.now_ms() + wait_ms).await?;
         if event.tries_n >= LISTED_AFTER_TRIES
             && let Some(intent) = &event.intent
@@ -209,17 +222,18 @@ impl Inner {
         Ok(())
     }
 
-    /// Applies one event. False: its intent is not known (yet), or something else comes first.
-    async fn apply_event(&self, event: &InboxEvent, known: Option<OrderRow>) -> Result<bool, CheckoutError> {
-        let Some(intent) = &event.intent else { return Ok(true) };
+    /// Applies one event.
+    async fn apply_event(&self, event: &InboxEvent, known: Option<OrderRow>) -> Result<Applied, CheckoutError> {
+        let Some(intent) = &event.intent else { return Ok(Applied::Done) };
         let row = match known {
             Some(row) => row,
             None => match order::read_by_intent(self.store.pool(), &self.provider_name, intent).await? {
                 Some(row) => row,
-                None => return Ok(false),
+                None => return Ok(Applied::NotOurs),
             },
         };
-        let object = serde_json::from_str::<RawEvent>(&event.body).map(|raw| raw.data.object).unwrap_or_default();
+        let raw = serde_json::from_str::<RawEvent>(&event.body).ok();
+        let (object, said_s) = raw.map(|raw| (raw.data.object, raw.created)).unwrap_or_default();
         if event.kind.starts_with("payment_intent.") {
             let said: Option<Intent> = read_intent(object);
             match said.map(|said| (said.status, said)) {
@@ -236,13 +250,13 @@ impl Inner {
                 _ => {}
             }
         } else if event.kind.starts_with("charge.dispute.") {
-            if !self.see_dispute(&row, &event.kind, &object).await? {
+            if !self.see_dispute(&row, &event.kind, said_s, &object).await? {
                 return Err(CheckoutError::Internal(format!("{} carries no dispute", event.kind)));
             }
         } else if event.kind.starts_with("charge.refund") || event.kind.starts_with("refund.") {
             return self.see_refund(&row, &object).await;
         }
-        Ok(true)
+        Ok(Applied::Done)
     }
 
     /// Reads the provider's own list of events from where it was last read, so that a webhook endpoint nobody can reach
@@ -268,20 +282,23 @@ impl Inner {
             };
             let now_ms = self.clock.now_ms();
             let mut events = Vec::with_capacity(page.events.len());
+            // Also behind what cannot be read: it is kept for a person, and must not come back with each reading.
+            let mut last = None;
             // Newest first on the wire; oldest first here.
             for object in page.events.iter().rev() {
                 let body = object.to_string();
+                last = object["id"].as_str().filter(|id| !id.contains('\0')).or(last);
                 match read_event(&body, now_ms) {
                     Some(event) => events.push(event),
                     None => self.keep_unreadable(body.as_bytes()).await?,
                 }
             }
             polled.new_n += webhook_inbox::insert(pool, &self.provider_name, &events).await?;
-            if let Some(last) = events.last() {
-                webhook_inbox::set_cursor(pool, &self.provider_name, &last.id).await?;
-                cursor = Some(last.id.clone());
+            if let Some(last) = last {
+                webhook_inbox::set_cursor(pool, &self.provider_name, last).await?;
+                cursor = Some(last.to_owned());
             }
-            polled.is_behind = page.has_more && !events.is_empty();
+            polled.is_behind = page.has_more && last.is_some();
             if !polled.is_behind {
                 break;
             }

@@ -28,7 +28,7 @@ pub(super) struct Args {
     /// The provider's settlement file (CSV) to compare the books with.
     #[arg(long = "settlement", value_name = "FILE", id = "settlement")]
     pub(super) file: Option<PathBuf>,
-    /// Orders from then on must be in the file; without it, those made since its first line.
+    /// Orders paid from then on must be in the file; without it, those paid since its first line.
     #[arg(long, requires = "settlement", value_parser = time)]
     from: Option<i64>,
     /// Orders paid until then must be in the file; without it, until its last line.
@@ -57,7 +57,7 @@ pub(super) async fn run(config: &Config, path: &Path, args: &Args) -> Result<(),
     let mut reader = Reader::open(BufReader::new(file)).map_err(|error| unreadable(error.to_string()))?;
     let compared = Stores::with_database(config, async |store| {
         let run = settlement::begin(store.pool()).await?;
-        let done = compare(store, run, &mut reader, args).await;
+        let done = compare(store, run, config.checkout.provider_name(), &mut reader, args).await;
         settlement::end(store.pool(), run).await?;
         done
     })
@@ -82,6 +82,7 @@ pub(super) async fn run(config: &Config, path: &Path, args: &Args) -> Result<(),
 async fn compare(
     store: &Store,
     run: settlement::RunId,
+    provider: &str,
     reader: &mut Reader<BufReader<File>>,
     args: &Args,
 ) -> anyhow::Result<Read> {
@@ -114,7 +115,7 @@ async fn compare(
     let last_ms = read.last_ms.map(|last| last + 999);
     let window = Window { from_ms: args.from.or(read.first_ms), to_ms: args.to.or(last_ms) };
     let mut found_n = 0;
-    settlement::compare(store.pool(), run, window, &mut |found: Found| {
+    settlement::compare(store.pool(), run, provider, window, &mut |found: Found| {
         found_n += 1;
         say(&format!("  {found}"));
     })

@@ -1,5 +1,5 @@
-//! Payments whose buyers' banks want the money back, as the provider tells of them. Won and lost are final: a word that
-//! comes late changes nothing.
+//! Payments whose buyers' banks want the money back, as the provider tells of them. Won and lost are final, and
+//! of other words the newest by the provider's clock counts: one that comes late changes nothing.
 
 use super::StoreError;
 use seatwire_proto::id::{EventId, OrderId};
@@ -34,8 +34,20 @@ impl DisputeRow {
     }
 }
 
-/// Writes what the provider says; `withdrawn` where this word says whether the money is off our account, which may come
-/// after the end. False: the dispute is final already and stays as it is, or this was said before.
+/// When the provider said something of a dispute, and what else it said by that.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Word {
+    /// When it happened, seconds since 1970, by the provider's clock.
+    pub said_s: i64,
+    /// Nothing can have been said before it, also within its second.
+    pub is_first: bool,
+    /// Where it says whether the money is off our account, which may come after the end.
+    pub withdrawn: Option<bool>,
+}
+
+/// Writes what the provider says. Only a newer word changes what stands, whichever comes first: the clock of its words is a
+/// second, so within one the later arrival counts as newer, but never the first word, and money comes back after it went.
+/// False: the dispute is final already and stays as it is, or something newer or the same was said before.
 ///
 /// # Errors
 /// When Postgres cannot answer.
@@ -45,17 +57,19 @@ pub async fn upsert(
     order: OrderId,
     event: EventId,
     said: &DisputeRow,
-    withdrawn: Option<bool>,
+    word: Word,
     now_ms: u64,
 ) -> Result<bool, StoreError> {
     let done = sqlx::query!(
         "insert into disputes (provider, dispute_id, order_id, event_id, charge_id, amount_minor, currency, reason,
-             status, is_withdrawn, created_ms, final_ms)
-         values ($1, $2, $3, $4, $5, $6, $7, $8, $9, coalesce($10, false), $11, $12)
+             status, created_ms, final_ms, said_s)
+         values ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12)
          on conflict (provider, dispute_id) do update
          set amount_minor = excluded.amount_minor, reason = excluded.reason, status = excluded.status,
-             final_ms = excluded.final_ms, is_withdrawn = coalesce($10, disputes.is_withdrawn)
-         where disputes.final_ms is null and disputes.status <> excluded.status",
+             final_ms = excluded.final_ms, said_s = greatest(disputes.said_s, excluded.said_s)
+         where disputes.final_ms is null and disputes.status <> excluded.status
+             and (excluded.final_ms is not null or excluded.said_s > disputes.said_s
+                 or (excluded.said_s = disputes.said_s and not $13))",
         provider,
         said.id,
         order.uuid(),
@@ -65,18 +79,22 @@ pub async fn upsert(
         said.currency,
         said.reason,
         said.status,
-        withdrawn,
         now_ms.cast_signed(),
-        said.is_final().then_some(now_ms.cast_signed())
+        said.is_final().then_some(now_ms.cast_signed()),
+        word.said_s,
+        word.is_first
     )
     .execute(&mut *connection)
     .await?;
-    if let Some(withdrawn) = withdrawn {
+    if let Some(withdrawn) = word.withdrawn {
         sqlx::query!(
-            "update disputes set is_withdrawn = $3 where provider = $1 and dispute_id = $2",
+            "update disputes set is_withdrawn = $3, withdrawn_said_s = $4
+             where provider = $1 and dispute_id = $2
+                 and ($4 > withdrawn_said_s or ($4 = withdrawn_said_s and not $3))",
             provider,
             said.id,
-            withdrawn
+            withdrawn,
+            word.said_s
         )
         .execute(connection)
         .await?;

@@ -40,9 +40,9 @@ pub async fn subtract(
     fingerprint: &str,
     quantity: u32,
 ) -> Result<(), StoreError> {
-    // A limit that was lowered meanwhile must not stand in the way of giving back.
+    // Giving back never fails: neither for a limit that was lowered meanwhile, nor where less was counted.
     sqlx::query!(
-        "update instrument_use set used = used - $3, limit_n = greatest(limit_n, used - $3)
+        "update instrument_use set used = greatest(used - $3, 0), limit_n = greatest(limit_n, used - $3)
          where event_id = $1 and fingerprint = $2",
         event.uuid(),
         fingerprint,

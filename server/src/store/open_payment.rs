@@ -1,5 +1,6 @@
 //! Money that is not settled, for people: orders that wait for the provider for long, and those only a person can end.
-//! Operators read the list; refunds of a cancelled event are found here too.
+//! Disputes that are open or lost put an order on it by themselves, whatever else stands there. Operators read the list;
+//! refunds of a cancelled event are found here too.
 
 use super::StoreError;
 use seatwire_proto::id::{EventId, OrderId};
@@ -14,10 +15,6 @@ pub enum Concern {
     NoWord,
     /// The provider said something of it that could not be applied again and again.
     EventNotApplied,
-    /// A buyer's bank wants the money back; the provider waits for evidence.
-    Disputed,
-    /// A buyer's bank has the money back.
-    DisputeLost,
 }
 
 impl Concern {
@@ -28,8 +25,6 @@ impl Concern {
             Self::AmountDiffers => "amount_differs",
             Self::NoWord => "no_word",
             Self::EventNotApplied => "event_not_applied",
-            Self::Disputed => "disputed",
-            Self::DisputeLost => "dispute_lost",
         }
     }
 }
@@ -45,13 +40,15 @@ pub async fn set_concern(executor: impl PgExecutor<'_>, id: OrderId, concern: Co
     Ok(())
 }
 
-/// Puts the order of an intent on the list because of an event that cannot be applied; a concern that stands is kept.
+/// Puts the order of an intent on the list because of an event that cannot be applied; a concern that stands
+/// is kept while its state still lists it.
 ///
 /// # Errors
 /// When Postgres cannot answer.
 pub async fn set_unapplied(executor: impl PgExecutor<'_>, provider: &str, intent: &str) -> Result<(), StoreError> {
     sqlx::query!(
-        "update orders set concern = $3 where provider = $1 and intent_id = $2 and concern is null",
+        "update orders set concern = $3 where provider = $1 and intent_id = $2
+             and (concern is null or state in ('paid', 'fulfilled', 'partially_refunded', 'refunded', 'cancelled'))",
         provider,
         intent,
         Concern::EventNotApplied.as_str()
@@ -71,27 +68,6 @@ pub async fn clear_unapplied(executor: impl PgExecutor<'_>, provider: &str, inte
         provider,
         intent,
         Concern::EventNotApplied.as_str()
-    )
-    .execute(executor)
-    .await?;
-    Ok(())
-}
-
-/// Puts an order on the list because of its disputes, or takes it off; another concern that stands is kept.
-///
-/// # Errors
-/// When Postgres cannot answer.
-pub async fn set_dispute(
-    executor: impl PgExecutor<'_>,
-    id: OrderId,
-    concern: Option<Concern>,
-) -> Result<(), StoreError> {
-    sqlx::query!(
-        "update orders set concern = $2
-         where order_id = $1 and (concern is null or concern in ('disputed', 'dispute_lost'))
-             and concern is distinct from $2",
-        id.uuid(),
-        concern.map(Concern::as_str)
     )
     .execute(executor)
     .await?;
@@ -143,10 +119,13 @@ pub async fn list(
     let rows = sqlx::query!(
         "select order_id, event_id, reference, state, state_since_ms, check_at_ms, checks_n, intent_id, total_minor,
              captured_minor, refunded_minor, currency,
-             coalesce(concern, case when state in ('refund_failed', 'disputed') then state end) as concern
+             coalesce((select case when bool_or(d.status = 'lost') then 'dispute_lost'
+                     when bool_or(d.final_ms is null) then 'disputed' end
+                 from disputes d where d.order_id = orders.order_id),
+                 concern, case when state in ('refund_failed', 'disputed') then state end) as concern
          from orders
          where (state in ('refund_failed', 'disputed') or concern = 'event_not_applied'
-             or concern in ('disputed', 'dispute_lost')
+             or order_id = any(array(select d.order_id from disputes d where d.final_ms is null or d.status = 'lost'))
              or (state in ('payment_unknown', 'processing', 'cancelling', 'released_unresolved', 'late_success',
                  'refund_due', 'refund_submitted', 'refund_pending')
                  and (concern is not null or coalesce(unknown_since_ms, state_since_ms) <= $1)))
@@ -243,7 +222,9 @@ pub async fn list_unpaid_of_cancelled_events(
 pub async fn count_for_people(executor: impl PgExecutor<'_>) -> Result<u64, StoreError> {
     let n = sqlx::query_scalar!(
         r#"select count(*) as "n!" from orders where state in ('refund_failed', 'disputed')
-             or concern = 'event_not_applied' or concern in ('disputed', 'dispute_lost') or (concern is not null and state in ('payment_unknown', 'processing', 'cancelling',
+             or concern = 'event_not_applied'
+             or order_id = any(array(select d.order_id from disputes d where d.final_ms is null or d.status = 'lost'))
+             or (concern is not null and state in ('payment_unknown', 'processing', 'cancelling',
                  'released_unresolved', 'late_success', 'refund_due', 'refund_submitted', 'refund_pending'))"#
     )
     .fetch_one(executor)

@@ -5,12 +5,15 @@
 use super::StoreError;
 use futures_util::TryStreamExt;
 use seatwire_proto::id::OrderId;
-use sqlx::PgPool;
 use sqlx::types::Uuid;
+use sqlx::{PgConnection, PgPool, Postgres, Transaction};
 use std::fmt;
+use std::time::Duration;
 
 /// What a run that died left behind is removed after this.
 const FORGET_AFTER_MS: u64 = 86_400_000;
+/// Longest one statement of a comparison may take: a year's books beside a month's file, and nobody waits behind it.
+const STATEMENT_TIMEOUT: Duration = Duration::from_secs(1_800);
 
 /// One comparison.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -33,7 +36,7 @@ pub struct SettlementRow {
     pub currency: String,
 }
 
-/// Which orders must be in the file: those made from then on and paid until then; without a bound, all.
+/// Which orders must be in the file: those paid from then on and until then; without a bound, all.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Window {
     /// Epoch milliseconds.
@@ -70,11 +73,13 @@ impl fmt::Display for Found {
 /// # Errors
 /// When Postgres cannot answer.
 pub async fn begin(pool: &PgPool) -> Result<RunId, StoreError> {
+    let mut patient = patient(pool).await?;
     let run = Uuid::now_v7();
     // The first 48 bits are the time of a run.
     let age = u128::from(FORGET_AFTER_MS) << 80;
     let dead = Uuid::from_u128(run.as_u128().saturating_sub(age));
-    sqlx::query!("delete from settlement_rows where run_id < $1", dead).execute(pool).await?;
+    sqlx::query!("delete from settlement_rows where run_id < $1", dead).execute(&mut *patient).await?;
+    patient.commit().await?;
     Ok(RunId(run))
 }
 
@@ -83,7 +88,9 @@ pub async fn begin(pool: &PgPool) -> Result<RunId, StoreError> {
 /// # Errors
 /// When Postgres cannot answer.
 pub async fn end(pool: &PgPool, run: RunId) -> Result<(), StoreError> {
-    sqlx::query!("delete from settlement_rows where run_id = $1", run.0).execute(pool).await?;
+    let mut patient = patient(pool).await?;
+    sqlx::query!("delete from settlement_rows where run_id = $1", run.0).execute(&mut *patient).await?;
+    patient.commit().await?;
     Ok(())
 }
 
@@ -116,22 +123,40 @@ pub async fn insert(pool: &PgPool, run: RunId, rows: &[SettlementRow]) -> Result
     Ok(())
 }
 
-/// Compares both sides; `tell` hears each disagreement.
+/// Compares both sides, the books of one provider with its file; `tell` hears each disagreement.
 ///
 /// # Errors
-/// When Postgres cannot answer.
+/// When Postgres cannot answer, or not within [`STATEMENT_TIMEOUT`].
 pub async fn compare(
     pool: &PgPool,
     run: RunId,
+    provider: &str,
     window: Window,
     tell: &mut (dyn FnMut(Found) + Send),
 ) -> Result<(), StoreError> {
-    repeated(pool, run, tell).await?;
-    charges(pool, run, tell).await?;
-    refunds(pool, run, tell).await?;
-    disputes(pool, run, tell).await?;
-    missing_orders(pool, run, window, tell).await?;
-    missing_refunds(pool, run, window, tell).await
+    let mut patient = patient(pool).await?;
+    // Rows that were laid down a moment ago are unknown to the planner, and it would go through them once for each order.
+    sqlx::raw_sql("analyze settlement_rows").execute(&mut *patient).await?;
+    repeated(&mut patient, run, tell).await?;
+    charges(&mut patient, run, provider, tell).await?;
+    refunds(&mut patient, run, provider, tell).await?;
+    disputes(&mut patient, run, provider, tell).await?;
+    missing_orders(&mut patient, run, provider, window, tell).await?;
+    missing_refunds(&mut patient, run, provider, window, tell).await?;
+    patient.commit().await?;
+    Ok(())
+}
+
+/// A transaction whose statements may take long.
+async fn patient(pool: &PgPool) -> Result<Transaction<'static, Postgres>, StoreError> {
+    let mut transaction = super::begin(pool).await?;
+    sqlx::query!(
+        r#"select set_config('statement_timeout', $1, true) as "set!""#,
+        STATEMENT_TIMEOUT.as_millis().to_string()
+    )
+    .fetch_one(&mut *transaction)
+    .await?;
+    Ok(transaction)
 }
 
 fn shown(amount_minor: i64, currency: &str) -> String {
@@ -139,7 +164,11 @@ fn shown(amount_minor: i64, currency: &str) -> String {
 }
 
 /// The same charge, refund or dispute twice, and an order charged by two charges.
-async fn repeated(pool: &PgPool, run: RunId, tell: &mut (dyn FnMut(Found) + Send)) -> Result<(), StoreError> {
+async fn repeated(
+    connection: &mut PgConnection,
+    run: RunId,
+    tell: &mut (dyn FnMut(Found) + Send),
+) -> Result<(), StoreError> {
     let mut rows = sqlx::query!(
         r#"select line_n, kind, coalesce(name, intent) as "name!", first_n as "first_n!" from (
                select line_n, kind, name, intent,
@@ -148,7 +177,7 @@ async fn repeated(pool: &PgPool, run: RunId, tell: &mut (dyn FnMut(Found) + Send
            where line_n > first_n order by line_n"#,
         run.0
     )
-    .fetch(pool);
+    .fetch(&mut *connection);
     while let Some(row) = rows.try_next().await? {
         let what = format!("{} {} stands in line {} already", row.kind, row.name, row.first_n);
         tell(Found { line_n: Some(row.line_n), order: None, what });
@@ -162,7 +191,7 @@ async fn repeated(pool: &PgPool, run: RunId, tell: &mut (dyn FnMut(Found) + Send
            where name <> first_name order by line_n"#,
         run.0
     )
-    .fetch(pool);
+    .fetch(&mut *connection);
     while let Some(row) = rows.try_next().await? {
         let what = format!("{} was charged by {} as well as by {}", row.intent, row.name, row.first_name);
         tell(Found { line_n: Some(row.line_n), order: None, what });
@@ -171,20 +200,26 @@ async fn repeated(pool: &PgPool, run: RunId, tell: &mut (dyn FnMut(Found) + Send
 }
 
 /// Charges that belong to no order, or to one whose books say otherwise.
-async fn charges(pool: &PgPool, run: RunId, tell: &mut (dyn FnMut(Found) + Send)) -> Result<(), StoreError> {
+async fn charges(
+    connection: &mut PgConnection,
+    run: RunId,
+    provider: &str,
+    tell: &mut (dyn FnMut(Found) + Send),
+) -> Result<(), StoreError> {
     let mut rows = sqlx::query!(
         r#"select s.line_n, coalesce(s.name, s.intent) as "name!", s.amount_minor, s.currency, o.order_id as "order_id?",
                o.state as "state?", o.captured_minor as "captured_minor?", o.currency as "order_currency?"
            from settlement_rows s
-           left join orders i on i.intent_id = s.intent
-           left join payment_attempts a on a.charge_id = s.name
+           left join orders i on i.provider = $2 and i.intent_id = s.intent
+           left join payment_attempts a on a.provider = $2 and a.charge_id = s.name
            left join orders o on o.order_id = coalesce(i.order_id, a.order_id)
            where s.run_id = $1 and s.kind = 'charge'
                and (o.order_id is null or o.captured_minor <> s.amount_minor or o.currency <> s.currency)
            order by s.line_n"#,
-        run.0
+        run.0,
+        provider
     )
-    .fetch(pool);
+    .fetch(&mut *connection);
     while let Some(row) = rows.try_next().await? {
         let theirs = shown(row.amount_minor, &row.currency);
         let what = match (row.state, row.captured_minor, row.order_currency) {
@@ -201,15 +236,20 @@ async fn charges(pool: &PgPool, run: RunId, tell: &mut (dyn FnMut(Found) + Send)
 
 /// Refunds nobody knows of, or whose row says otherwise. One made on the provider's own pages has no row: its amount is
 /// what the order has given back beyond its rows.
-async fn refunds(pool: &PgPool, run: RunId, tell: &mut (dyn FnMut(Found) + Send)) -> Result<(), StoreError> {
+async fn refunds(
+    connection: &mut PgConnection,
+    run: RunId,
+    provider: &str,
+    tell: &mut (dyn FnMut(Found) + Send),
+) -> Result<(), StoreError> {
     let mut rows = sqlx::query!(
         r#"select s.line_n, s.kind, coalesce(s.name, s.intent) as "name!", s.amount_minor, s.currency,
                r.state as "state?", r.amount_minor as "refund_minor?", coalesce(r.order_id, o.order_id) as "order_id?",
                coalesce(p.currency, o.currency) as "order_currency?"
            from settlement_rows s
-           left join refunds r on r.provider_refund_id = s.name
+           left join refunds r on r.provider = $2 and r.provider_refund_id = s.name
            left join orders p on p.order_id = r.order_id
-           left join orders o on o.intent_id = s.intent
+           left join orders o on o.provider = $2 and o.intent_id = s.intent
            where s.run_id = $1 and s.kind in ('refund', 'refund_failure')
                and case when r.refund_id is null then
                    s.kind = 'refund_failure' or o.order_id is null or o.currency <> s.currency
@@ -217,7 +257,8 @@ async fn refunds(pool: &PgPool, run: RunId, tell: &mut (dyn FnMut(Found) + Send)
                            where r2.order_id = o.order_id and r2.state = 'succeeded'), 0)
                        <> (select coalesce(sum(-s2.amount_minor), 0) from settlement_rows s2
                            where s2.run_id = s.run_id and s2.kind = 'refund' and s2.intent = s.intent
-                               and not exists (select from refunds r3 where r3.provider_refund_id = s2.name)
+                               and not exists (select from refunds r3
+                                   where r3.provider = $2 and r3.provider_refund_id = s2.name)
                                and not exists (select from settlement_rows f where f.run_id = s.run_id
                                    and f.kind = 'refund_failure' and f.name = s2.name))
                else
@@ -227,9 +268,10 @@ async fn refunds(pool: &PgPool, run: RunId, tell: &mut (dyn FnMut(Found) + Send)
                                and f.name = s.name) then 'failed' else 'succeeded' end
                end
            order by s.line_n"#,
-        run.0
+        run.0,
+        provider
     )
-    .fetch(pool);
+    .fetch(&mut *connection);
     while let Some(row) = rows.try_next().await? {
         let theirs = shown(row.amount_minor, &row.currency);
         let what = match (row.state, row.refund_minor, row.order_currency) {
@@ -249,19 +291,25 @@ async fn refunds(pool: &PgPool, run: RunId, tell: &mut (dyn FnMut(Found) + Send)
 }
 
 /// Disputes nobody knows of, of another amount, or that end otherwise.
-async fn disputes(pool: &PgPool, run: RunId, tell: &mut (dyn FnMut(Found) + Send)) -> Result<(), StoreError> {
+async fn disputes(
+    connection: &mut PgConnection,
+    run: RunId,
+    provider: &str,
+    tell: &mut (dyn FnMut(Found) + Send),
+) -> Result<(), StoreError> {
     let mut rows = sqlx::query!(
         r#"select s.line_n, s.kind, coalesce(s.name, s.intent) as "name!", s.amount_minor, s.currency,
                d.order_id as "order_id?", d.status as "status?", d.amount_minor as "dispute_minor?",
                d.currency as "dispute_currency?"
-           from settlement_rows s left join disputes d on d.dispute_id = s.name
+           from settlement_rows s left join disputes d on d.provider = $2 and d.dispute_id = s.name
            where s.run_id = $1 and s.kind in ('dispute', 'dispute_reversal')
                and (d.dispute_id is null or d.amount_minor <> abs(s.amount_minor) or d.currency <> s.currency
                    or (s.kind = 'dispute_reversal' and d.status <> 'won'))
            order by s.line_n"#,
-        run.0
+        run.0,
+        provider
     )
-    .fetch(pool);
+    .fetch(&mut *connection);
     while let Some(row) = rows.try_next().await? {
         let theirs = shown(row.amount_minor, &row.currency);
         let what = match (row.status, row.dispute_minor, row.dispute_currency) {
@@ -277,8 +325,9 @@ async fn disputes(pool: &PgPool, run: RunId, tell: &mut (dyn FnMut(Found) + Send
 
 /// Orders that have money of which the file says nothing.
 async fn missing_orders(
-    pool: &PgPool,
+    connection: &mut PgConnection,
     run: RunId,
+    provider: &str,
     window: Window,
     tell: &mut (dyn FnMut(Found) + Send),
 ) -> Result<(), StoreError> {
@@ -286,8 +335,8 @@ async fn missing_orders(
         r#"select o.order_id, o.reference, o.state, o.captured_minor, o.currency, o.intent_id
            from orders o
            left join payment_attempts a on a.order_id = o.order_id and a.state = 'succeeded'
-           where o.captured_minor > 0
-               and ($2::bigint is null or o.created_ms >= $2)
+           where o.captured_minor > 0 and o.provider = $4
+               and ($2::bigint is null or coalesce(a.final_ms, o.created_ms) >= $2)
                and ($3::bigint is null or coalesce(a.final_ms, o.created_ms) <= $3)
                and not exists (select from settlement_rows s
                    where s.run_id = $1 and s.kind = 'charge' and s.intent = o.intent_id)
@@ -296,9 +345,10 @@ async fn missing_orders(
            order by o.order_id"#,
         run.0,
         window.from_ms,
-        window.to_ms
+        window.to_ms,
+        provider
     )
-    .fetch(pool);
+    .fetch(&mut *connection);
     while let Some(row) = rows.try_next().await? {
         let what = format!(
             "{} ({}) has {} by {}, which is not in the file",
@@ -314,24 +364,26 @@ async fn missing_orders(
 
 /// Refunds that are back by our books and of which the file says nothing.
 async fn missing_refunds(
-    pool: &PgPool,
+    connection: &mut PgConnection,
     run: RunId,
+    provider: &str,
     window: Window,
     tell: &mut (dyn FnMut(Found) + Send),
 ) -> Result<(), StoreError> {
     let mut rows = sqlx::query!(
         r#"select r.order_id, r.provider_refund_id, r.amount_minor, o.currency
            from refunds r join orders o on o.order_id = r.order_id
-           where r.state = 'succeeded'
+           where r.state = 'succeeded' and r.provider = $4
                and ($2::bigint is null or r.created_ms >= $2) and ($3::bigint is null or r.final_ms <= $3)
                and not exists (select from settlement_rows s
                    where s.run_id = $1 and s.kind = 'refund' and s.name = r.provider_refund_id)
            order by r.order_id, r.refund_id"#,
         run.0,
         window.from_ms,
-        window.to_ms
+        window.to_ms,
+        provider
     )
-    .fetch(pool);
+    .fetch(&mut *connection);
     while let Some(row) = rows.try_next().await? {
         let name = row.provider_refund_id.as_deref().unwrap_or("without a name");
         let what = format!("refund {name} of {} is not in the file", shown(row.amount_minor, &row.currency));

@@ -32,8 +32,11 @@ impl Kind {
     fn of(word: &str) -> Option<Self> {
         Some(match word.to_ascii_lowercase().replace(' ', "_").as_str() {
             "charge" | "payment" => Self::Charge,
-            "refund" | "payment_refund" | "partial_refund" => Self::Refund,
-            "refund_failure" | "payment_failure_refund" | "charge_failure" => Self::RefundFailure,
+            // A payment that failed after it was credited goes back to its buyer, as a refund nobody asked for.
+            "refund" | "payment_refund" | "partial_refund" | "payment_failure_refund" | "charge_failure" => {
+                Self::Refund
+            }
+            "refund_failure" => Self::RefundFailure,
             "dispute" | "adjustment_dispute" => Self::Dispute,
             "dispute_reversal" => Self::DisputeReversal,
             _ => return None,

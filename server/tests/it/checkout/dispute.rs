@@ -5,7 +5,9 @@ use super::till::{Buyer, Till};
 use crate::support::eventually;
 use seatwire::checkout::order::OrderState;
 use seatwire::checkout::{OrderRequest, RefundWhat};
+use seatwire::store::dispute::{self, DisputeRow, Word};
 use seatwire_proto::client::IdempotencyKey;
+use seatwire_proto::id::OrderId;
 use serde_json::{Value, json};
 
 const QUICK: [(&str, &str); 2] = [("SEATWIRE_POLL_PROVIDER_MS", "50"), ("SEATWIRE_WEBHOOK_SECRETS", "whsec_new")];
@@ -140,6 +142,9 @@ async fn a_lost_dispute_of_a_part_leaves_the_order_to_a_person() {
     let (buyer, hold) = till.buyer_with(&[1, 2]).await;
     let order = till.bought(buyer, &hold, "pm_card_visa").await;
     let intent = till.last_intent().await;
+    // Something that was noted of it long ago and does not matter any more must not hide what comes.
+    let sql = "update orders set concern = 'amount_differs'";
+    sqlx::query(sql).execute(till.app.store.pool()).await.expect("notes");
     let dispute = till.script("disputes", &[("payment_intent", &intent), ("amount", "1000")]).await;
     till.script(&format!("disputes/{}", dispute["id"].as_str().expect("an id")), &[("status", "lost")]).await;
     till.until_concern(&order, Some("dispute_lost")).await;
@@ -194,4 +199,37 @@ async fn a_refund_of_the_providers_pages_that_comes_back_is_noticed_as_well() {
     till.until_concern(&order, Some("refund_failed")).await;
     assert_eq!(till.order(buyer, &order["id"]).await["refunded_minor"], 0);
     till.check_books().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn of_two_words_of_a_dispute_the_newer_counts_whichever_comes_first() {
+    let till = Till::open().await;
+    let pool = till.app.store.pool();
+    let (order, event) = (OrderId::generate(), till.event.parse().expect("an id"));
+    let say = async |status: &str, said_s: i64, is_first: bool, withdrawn: Option<bool>| {
+        let said = DisputeRow {
+            id: "du_1".into(),
+            charge: None,
+            amount_minor: 4750,
+            currency: "EUR".into(),
+            reason: "general".into(),
+            status: status.into(),
+            is_withdrawn: false,
+            created_ms: 0,
+        };
+        let word = Word { said_s, is_first, withdrawn };
+        let mut connection = pool.acquire().await.expect("a connection");
+        dispute::upsert(&mut connection, "paysim", order, event, &said, word, 1).await.expect("writes");
+        let now = dispute::list_of_order(pool, order).await.expect("reads").remove(0);
+        (now.status, now.is_withdrawn)
+    };
+    assert_eq!(say("under_review", 20, false, None).await, ("under_review".into(), false));
+    assert_eq!(say("needs_response", 10, true, None).await, ("under_review".into(), false));
+    assert_eq!(say("needs_response", 20, true, None).await, ("under_review".into(), false), "in the same second");
+    assert_eq!(say("under_review", 30, false, Some(false)).await, ("under_review".into(), false));
+    assert_eq!(say("under_review", 15, false, Some(true)).await, ("under_review".into(), false));
+    assert_eq!(say("under_review", 30, false, Some(true)).await, ("under_review".into(), false));
+    assert_eq!(say("lost", 25, false, None).await, ("lost".into(), false));
+    assert_eq!(say("lost", 40, false, Some(true)).await, ("lost".into(), true));
+    assert_eq!(say("under_review", 50, false, None).await, ("lost".into(), true));
 }

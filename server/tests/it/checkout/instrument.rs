@@ -3,6 +3,7 @@
 
 use super::code;
 use super::till::{Buyer, Till};
+use seatwire::checkout::RefundWhat;
 use seatwire_proto::id::EventId;
 use seatwire_proto::id::IdentityId;
 use serde_json::{Value, json};
@@ -104,4 +105,17 @@ async fn a_method_that_leads_elsewhere_or_is_unknown_is_a_decline_like_any_other
     till.faults(&[("outage", "none")]).await;
     assert_eq!(till.bought(buyer, &reply["hold"], "pm_card_visa").await["state"], "paid");
     till.check_books().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn giving_back_more_than_was_counted_leaves_nothing_and_does_not_fail() {
+    let till = limited(3).await;
+    let (buyer, hold) = till.buyer_with(&[1, 2]).await;
+    let order = till.bought(buyer, &hold, "pm_card_visa").await;
+    // As if one of its seats had been sold while the event limited no cards.
+    let sql = "update instrument_use set used = 1";
+    sqlx::query(sql).execute(till.app.store.pool()).await.expect("sets");
+    till.refund(&order["id"], RefundWhat::All).await.expect("begins");
+    till.until(buyer, &order["id"], "refunded").await;
+    assert_eq!(used(&till).await, 0);
 }
