@@ -27,7 +27,7 @@ trap 'exit 130' INT TERM
 
 run() { # PRESET..: each against a fresh event
     env -u DATABASE_URL -u REDIS_URL SEATWIRE_LISTEN=127.0.0.1:0 SEATWIRE_ADMIN_LISTEN=127.0.0.1:0 \
-        SEATWIRE_DATA="$work/$1" target/release/seatwire serve >"$work/$1.out" 2>"$work/$1.log" </dev/null &
+        SEATWIRE_DOOR_LISTEN=127.0.0.1:0 SEATWIRE_DATA="$work/$1" target/release/seatwire serve >"$work/$1.out" 2>"$work/$1.log" </dev/null &
     server=$!
     for _ in $(seq 600); do
         grep -q '^seatwire: open ' "$work/$1.out" && break

@@ -45,6 +45,9 @@ pub struct Config {
     pub listen: SocketAddr,
     /// Admin listener: metrics and operations; keep it off the internet. `SEATWIRE_ADMIN_LISTEN`, default 127.0.0.1:8081.
     pub admin_listen: SocketAddr,
+    /// Listener of the doors: the page that scans, and the check-in it asks; all that those at the entrance reach.
+    /// `SEATWIRE_DOOR_LISTEN`, default 127.0.0.1:8082.
+    pub door_listen: SocketAddr,
     /// Where embedded stores and generated files live. `SEATWIRE_DATA`, default `data`.
     pub data: PathBuf,
     /// Postgres; absent = embedded. `DATABASE_URL`.
@@ -251,6 +254,11 @@ impl Config {
                 "an address and port such as 127.0.0.1:8081",
                 ([127, 0, 0, 1], 8081).into(),
             )?,
+            door_listen: env.parse(
+                "SEATWIRE_DOOR_LISTEN",
+                "an address and port such as 127.0.0.1:8082",
+                ([127, 0, 0, 1], 8082).into(),
+            )?,
             data: env.text("SEATWIRE_DATA").map_or_else(|| PathBuf::from("data"), PathBuf::from),
             database_url: env.text("DATABASE_URL").map(Secret::new),
             database_read_url: env.text("DATABASE_READ_URL").map(Secret::new),
@@ -358,6 +366,7 @@ mod tests {
         let config = Config::from_pairs([]).expect("defaults fit");
         assert_eq!(config.listen.to_string(), "127.0.0.1:8080");
         assert_eq!(config.admin_listen.to_string(), "127.0.0.1:8081");
+        assert_eq!(config.door_listen.to_string(), "127.0.0.1:8082");
         assert!(config.database_url.is_none() && config.redis_url.is_none());
     }
 
@@ -378,6 +387,7 @@ mod tests {
     fn a_bad_value_is_one_line_that_names_the_variable() {
         for (name, value) in [
             ("SEATWIRE_LISTEN", "8080"),
+            ("SEATWIRE_DOOR_LISTEN", "everywhere"),
             ("SEATWIRE_DB_CONNECTIONS", "many"),
             ("SEATWIRE_DB_CONNECTIONS", "0"),
             ("SEATWIRE_HEARTBEAT_MS", "-1"),

@@ -1,16 +1,19 @@
 //! The street: everything that is asked over HTTP. Commands become the same messages as on a socket and are answered at
 //! the counter (`command`); reads come from `catalogue` and `seatmap`, never from the booking Redis; pages of the buyer
-//! app lie in the binary. `socket::accept` serves the public router, the admin listener the other one.
+//! app lie in the binary. `socket::accept` serves the public router; operators (`admin`) and doors (`door`) have listeners of
+//! their own.
 
 pub mod admin;
 mod ask;
 mod call;
+pub mod door;
 mod event;
 mod headers;
 mod health;
 mod hold;
 mod identity;
 mod layout;
+mod operator;
 mod order;
 mod payment_webhook;
 mod rate_limit;
@@ -95,17 +98,29 @@ pub fn router(app: Arc<App>) -> Router {
 /// Everything on the admin listener.
 pub fn admin_router(app: Arc<App>) -> Router {
     let front = Front { app, bodies: Arc::default(), readiness: Arc::default() };
-    // The scanner of the doors lies here, beside the check-in it asks: one origin, so no other site is ever allowed to call.
     let routes = admin::routes(&front)
-        .route("/scan", get(async || Redirect::permanent("/scan/")))
-        .route("/scan/", get(static_files::scanner))
-        .route("/scan/{*rest}", get(static_files::scanner_part))
-        .route("/v1/layouts/{hash}", get(layout::read))
         .route("/metrics", get(health::metrics))
         .route("/healthz", get(health::alive))
         .route("/readyz", get(health::ready))
         .fallback(refusal::no_route)
         .method_not_allowed_fallback(refusal::no_method)
         .with_state(front);
-    headers::secured_with_camera(routes)
+    headers::secured(routes)
+}
+
+/// Everything on the doors' listener. The page lies beside the check-in it asks: one origin, so no other site is ever allowed
+/// to call. Whoever tries keys here shares the limit of their address, as buyers do.
+pub fn door_router(app: Arc<App>) -> Router {
+    let config = app.config.http.clone();
+    let front = Front { app, bodies: Arc::default(), readiness: Arc::default() };
+    let routes = operator::gated(&front, door::table())
+        .route("/", get(async || Redirect::temporary("/scan/")))
+        .route("/scan", get(async || Redirect::permanent("/scan/")))
+        .route("/scan/", get(static_files::scanner))
+        .route("/scan/{*rest}", get(static_files::scanner_part))
+        .route("/v1/layouts/{hash}", get(layout::read))
+        .fallback(refusal::no_route)
+        .method_not_allowed_fallback(refusal::no_method)
+        .with_state(front);
+    headers::secured_with_camera(rate_limit::limit(routes, &config))
 }

@@ -28,6 +28,7 @@ pub mod clock;
 pub mod config;
 pub mod embedded;
 pub mod identity;
+mod listener;
 mod masters;
 pub mod metrics;
 pub mod outbound;
@@ -46,16 +47,24 @@ use std::sync::Arc;
 use std::time::Duration;
 use tokio::net::TcpListener;
 
-/// How long requests on the admin listener may take to end when the node stops.
-const ADMIN_END_WITHIN: Duration = Duration::from_secs(1);
+/// How long requests of operators and doors may take to end when the node stops.
+const HOUSE_ENDS_WITHIN: Duration = Duration::from_secs(1);
 
-/// The two doors of a node.
+/// How long the jobs' last rounds may take when the node stops. Longer than webhooks and mails under way get; what still runs
+/// then is as if the node had died at that moment, which every job is made for.
+const JOBS_END_WITHIN: Duration = Duration::from_secs(10);
+/// How long the connections to Postgres are waited for: those of what was broken off come back by themselves.
+const STORE_ENDS_WITHIN: Duration = Duration::from_secs(2);
+
+/// The listeners of a node.
 #[derive(Debug)]
 pub struct Listeners {
     /// Fans and apps.
     pub public: TcpListener,
     /// Operators.
     pub admin: TcpListener,
+    /// Those who scan tickets.
+    pub door: TcpListener,
 }
 
 /// Serves until `app.shutdown` says otherwise: doors and jobs side by side, then drain, then the jobs' last round.
@@ -64,7 +73,7 @@ pub struct Listeners {
 /// When a listener breaks for good.
 pub async fn run(app: Arc<App>, listeners: Listeners) -> anyhow::Result<()> {
     let store = app.store.clone();
-    let jobs = tokio::spawn(job::run(Arc::clone(&app)));
+    let mut jobs = tokio::spawn(job::run(Arc::clone(&app)));
     let door = Door::open(Behind {
         node: app.node,
         config: app.config.socket.clone(),
@@ -76,18 +85,34 @@ pub async fn run(app: Arc<App>, listeners: Listeners) -> anyhow::Result<()> {
         identities: app.identities.clone(),
         counter: Arc::clone(&app) as Arc<dyn Counter>,
     });
-    let stopping = app.shutdown.clone();
-    let admin = axum::serve(listeners.admin, http::admin_router(Arc::clone(&app)))
-        .with_graceful_shutdown(async move { stopping.reached(Phase::Stopping).await });
-    let admin = tokio::spawn(admin.into_future());
+    let house = [
+        (listeners.admin, http::admin_router(Arc::clone(&app))),
+        (listeners.door, http::door_router(Arc::clone(&app))),
+    ]
+    .map(|(listener, router)| {
+        let (stopping, is_limited) = (app.shutdown.clone(), app.config.http.is_loopback_limited);
+        tokio::spawn(async move {
+            listener::serve(listener, router, is_limited, stopping.reached(Phase::Stopping)).await;
+        })
+    });
     door.serve(listeners.public, http::router(Arc::clone(&app)), app.shutdown.reached(Phase::Draining)).await;
     door.drain().await;
     app.shutdown.advance(Phase::Stopping);
-    jobs.await?;
-    // Operators' connections are not waited for longer than this.
-    if let Ok(ended) = tokio::time::timeout(ADMIN_END_WITHIN, admin).await {
-        ended??;
+    match tokio::time::timeout(JOBS_END_WITHIN, &mut jobs).await {
+        Ok(ended) => ended?,
+        Err(_) => {
+            tracing::warn!("the jobs did not end in time and are broken off");
+            jobs.abort();
+        }
     }
-    store.close().await;
+    for listening in house {
+        // Their connections are not waited for longer than this.
+        if let Ok(ended) = tokio::time::timeout(HOUSE_ENDS_WITHIN, listening).await {
+            ended?;
+        }
+    }
+    if tokio::time::timeout(STORE_ENDS_WITHIN, store.close()).await.is_err() {
+        tracing::warn!("connections to Postgres did not come back in time");
+    }
     Ok(())
 }

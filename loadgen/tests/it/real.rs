@@ -31,6 +31,7 @@ async fn start(program: PathBuf) -> Server {
         .env("SEATWIRE_DATA", &data)
         .env("SEATWIRE_LISTEN", "127.0.0.1:0")
         .env("SEATWIRE_ADMIN_LISTEN", "127.0.0.1:0")
+        .env("SEATWIRE_DOOR_LISTEN", "127.0.0.1:0")
         .env("SEATWIRE_DRAIN_MS", "200")
         .stdout(Stdio::piped())
         .kill_on_drop(true)

@@ -66,6 +66,7 @@ impl Shop {
         let mut all = vec![
             ("SEATWIRE_LISTEN", "127.0.0.1:0"),
             ("SEATWIRE_ADMIN_LISTEN", "127.0.0.1:0"),
+            ("SEATWIRE_DOOR_LISTEN", "127.0.0.1:0"),
             ("SEATWIRE_DATA", data.as_str()),
             ("SEATWIRE_PAYMENT_URL", payment_url),
             ("SEATWIRE_WEBHOOK_SECRETS", crate::SECRET),

@@ -30,6 +30,11 @@ fn letters(length: usize) -> String {
     (0..length).map(|_| char::from(LETTERS[rand::random_range(0..LETTERS.len())])).collect()
 }
 
+/// A code as somebody typed it: in small letters, in groups.
+fn typed(text: &str) -> String {
+    text.chars().filter(|letter| !letter.is_whitespace() && *letter != '-').collect::<String>().to_ascii_uppercase()
+}
+
 /// A new reference; the database refuses one that is in use.
 pub(super) fn draw_reference() -> String {
     letters(REFERENCE_LEN)
@@ -79,6 +84,15 @@ mod tests {
         assert!(is_secret(&secret, &secret));
         for wrong in ["", &secret[1..], &secret[..27], &secret.to_ascii_lowercase(), &draw_secret()] {
             assert!(!is_secret(&secret, wrong), "{wrong}");
+        }
+    }
+
+    #[test]
+    fn a_code_is_the_same_however_it_was_typed() {
+        let code = letters(CODE_LEN);
+        let spaced = format!(" {} {}-{}\n", &code[..4], &code[4..8], &code[8..]);
+        for text in [code.clone(), code.to_ascii_lowercase(), spaced.to_ascii_lowercase()] {
+            assert_eq!(typed(&text), code, "{text}");
         }
     }
 

@@ -29,9 +29,14 @@ pub(super) async fn run(mut config: Config, args: Args) -> Result<(), Failed> {
     let listen = |address| async move {
         TcpListener::bind(address).await.with_context(|| format!("cannot listen on {address}"))
     };
-    let listeners = Listeners { public: listen(config.listen).await?, admin: listen(config.admin_listen).await? };
+    let listeners = Listeners {
+        public: listen(config.listen).await?,
+        admin: listen(config.admin_listen).await?,
+        door: listen(config.door_listen).await?,
+    };
     config.listen = listeners.public.local_addr()?;
     config.admin_listen = listeners.admin.local_addr()?;
+    config.door_listen = listeners.door.local_addr()?;
 
     let stores = Stores::open(&config).await?;
     let shutdown = Shutdown::new();
@@ -57,6 +62,7 @@ pub(super) async fn run(mut config: Config, args: Args) -> Result<(), Failed> {
     };
     let wants_demo = !args.no_demo && (args.demo || stores.are_embedded());
     let (listen, admin_listen, public_url) = (config.listen, config.admin_listen, config.public_url());
+    let door_listen = config.door_listen;
     let app = App::start(config, Clock::system(), &addresses, shutdown.clone()).await?;
     if wants_demo && crate::import::demo::load_if_empty(&app.store, app.clock.now_ms()).await? {
         say("seatwire: loaded the demo: a race track of 8,897 seats and a stadium of 70,000");
@@ -71,6 +77,7 @@ pub(super) async fn run(mut config: Config, args: Args) -> Result<(), Failed> {
         out.advance(Phase::Draining);
     });
     say(&format!("seatwire: listening on {listen}, admin on {admin_listen}"));
+    say(&format!("seatwire: doors scan at http://{door_listen}/scan/"));
     say(&format!("seatwire: open {public_url}"));
     let served = crate::run(app, listeners).await;
     shutdown.advance(Phase::Stopping);

@@ -18,12 +18,12 @@ const PERMISSIONS: &str = "camera=(), microphone=(), geolocation=(self), payment
 /// The doors' scanner looks through the camera, and may use nothing else.
 const PERMISSIONS_WITH_CAMERA: &str = "camera=(self), microphone=(), geolocation=(), payment=()";
 
-/// The security headers of the public listener, unless an answer brings its own.
+/// The security headers of the public and the admin listener, unless an answer brings its own.
 pub(super) fn secured(router: Router) -> Router {
     layered(router, PERMISSIONS)
 }
 
-/// Those of the admin listener.
+/// Those of the doors' listener.
 pub(super) fn secured_with_camera(router: Router) -> Router {
     layered(router, PERMISSIONS_WITH_CAMERA)
 }

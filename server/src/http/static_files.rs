@@ -18,7 +18,7 @@ use std::sync::{Arc, LazyLock};
 struct App;
 
 const INDEX: &str = "index.html";
-/// The scanner's folder and document; the admin listener serves them, the public one does not.
+/// The scanner's folder and document; the doors' listener serves them, the public one does not.
 const SCANNER: &str = "scan/";
 const SCANNER_INDEX: &str = "scan/scan.html";
 /// The first parts of the addresses that are pages of the app.

@@ -1,4 +1,4 @@
-//! Entry of the doors' scanner, a page of its own on the admin listener: state, then the page into #app, then the worker that
+//! Entry of the doors' scanner, a page of its own on the doors' listener: state, then the page into #app, then the worker that
 //! keeps the page for when there is no network.
 import { render } from "preact";
 import { start } from "./desk";

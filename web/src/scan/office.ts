@@ -106,14 +106,14 @@ async function call(key: string, path: string, body?: unknown): Promise<Response
 }
 
 export async function events(key: string): Promise<EventName[]> {
-  const response = await call(key, "/v1/admin/door/events");
+  const response = await call(key, "/v1/door/events");
   return ((await response.json()) as { items: EventName[] }).items;
 }
 
 /** The facts of an event: asked for, and what was kept of it where nobody answers. `null`: there is no such event. */
 export async function facts(key: string, event: string): Promise<Facts | null> {
   try {
-    const response = await call(key, `/v1/admin/events/${encodeURIComponent(event)}/door`);
+    const response = await call(key, `/v1/door/events/${encodeURIComponent(event)}`);
     if (!response.ok) return null;
     const { id: _, ...found } = (await response.json()) as Facts;
     const whole = { ...found, id: event };
@@ -141,7 +141,7 @@ export async function plan(hash: string): Promise<SeatPlan | null> {
 export async function checkIn(door: Door, event: string, ticket: string, scan: string): Promise<Answer> {
   try {
     const body = { ticket, door: door.name, scan };
-    const response = await call(door.key, `/v1/admin/events/${encodeURIComponent(event)}/check-in`, body);
+    const response = await call(door.key, `/v1/door/events/${encodeURIComponent(event)}/check-in`, body);
     if (response.status !== 200) return "trouble";
     const answer = (await response.json()) as Answer | null;
     // A page that some network shows before it lets anybody through is no answer of ours.

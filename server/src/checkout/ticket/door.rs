@@ -3,7 +3,7 @@
 use super::pdf::{self, Sheet};
 use super::place::{PrintWords, place};
 use super::wallet::{self, Pass};
-use super::{CODE_LEN, letters, seal};
+use super::{CODE_LEN, letters, seal, typed};
 use crate::checkout::{CheckoutAnswer, CheckoutError, CheckoutRefusal, Inner, OrderRequest, owe};
 use crate::store::order;
 use crate::store::order::OrderRow;
@@ -54,7 +54,7 @@ impl Inner {
             Ok(claims) if claims.event == event => claims.code,
             Ok(_) => return Ok(Admission::OtherEvent),
             Err(seal::SealError::Forged) => return Ok(Admission::Forged),
-            Err(seal::SealError::Unreadable) => presented.trim().to_owned(),
+            Err(seal::SealError::Unreadable) => typed(presented),
         };
         let now_ms = self.clock.now_ms();
         let mut transaction = crate::store::begin(self.store.pool()).await?;

@@ -1,11 +1,11 @@
 //! Events as the organiser sees and changes them: everything buyers see, and revision, limits, times and the log besides.
 
-use super::{Change, json};
 use crate::catalogue::EventFacts;
 use crate::error;
 use crate::http::Front;
 use crate::http::call::{Id, Query, bad_field};
 use crate::http::event as pages;
+use crate::http::operator::{Change, json};
 use crate::http::reply::{Answer, cut};
 use crate::organiser::NewPrice;
 use crate::store::admin_log;

@@ -1,9 +1,9 @@
 //! Webhooks of organisers, and the log they are sent from, which may be read as well: from a cursor, in order, without holes.
 
-use super::{body, json};
 use crate::error;
 use crate::http::Front;
 use crate::http::call::{Call, Query, bad_field};
+use crate::http::operator::{body, json};
 use crate::http::refusal::Refusal;
 use crate::http::reply::Answer;
 use crate::notice::{HookError, NewHook};
@@ -138,6 +138,8 @@ pub(super) async fn list(State(front): State<Front>) -> Answer {
                 "types": hook.types,
                 "created_ms": hook.created_ms,
                 "failing_since_ms": hook.failing_since_ms,
+                "failures": hook.failures_n,
+                "missed_until_ms": hook.missed_until_ms,
                 "disabled_ms": hook.disabled.as_ref().map(|(ms, _)| ms),
                 "disabled_reason": hook.disabled.as_ref().map(|(_, why)| why),
             })

@@ -1,9 +1,9 @@
 //! Mails that did not arrive: listed for a person, and sent again when they say so.
 
-use super::json;
 use crate::error;
 use crate::http::Front;
 use crate::http::call::Query;
+use crate::http::operator::json;
 use crate::http::refusal::Refusal;
 use crate::http::reply::Answer;
 use axum::extract::{Path, State};

@@ -1,10 +1,10 @@
 //! Orders and their money, for operators: what is not settled, one order's file, refunds, and asking the provider again.
 
-use super::{By, json};
 use crate::checkout::{OrderRequest, RefundWhat};
 use crate::error;
 use crate::http::Front;
 use crate::http::call::{Call, Id, Query, bad_field};
+use crate::http::operator::{self, By, json};
 use crate::http::refusal::Refusal;
 use crate::http::reply::{Answer, cut};
 use crate::organiser::Operator;
@@ -151,7 +151,7 @@ pub(super) async fn refund(State(front): State<Front>, By(operator): By, Id(id):
     fingerprint.update(b"refund\0");
     fingerprint.update(id.uuid().as_bytes());
     fingerprint.update(fields.to_string());
-    let body: Refund = super::fields(fields)?;
+    let body: Refund = operator::fields(fields)?;
     if body.reason.chars().count() > MAX_REASON_CHARS || body.reason.trim().is_empty() {
         return Err(bad_field("/reason", &format!("expected 1 to {MAX_REASON_CHARS} characters")).into());
     }

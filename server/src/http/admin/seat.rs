@@ -1,6 +1,6 @@
 //! Seats taken out of the sale, put back and appended, and how many places an area has.
 
-use super::{Change, json};
+use crate::http::operator::{Change, json};
 use crate::http::reply::Answer;
 use crate::organiser::Blocked;
 use crate::organiser::append::{Appended, NewSection};

@@ -14,9 +14,9 @@ fn text<'a>(value: &'a Value, name: &str) -> &'a str {
     value[name].as_str().unwrap_or_else(|| panic!("{name} in {value}"))
 }
 
-async fn scan(admin: &Admin, event: &str, ticket: &str, door: &str, scan: &str) -> Value {
+async fn scan(at: &Admin, event: &str, ticket: &str, door: &str, scan: &str) -> Value {
     let body = json!({"ticket": ticket, "door": door, "scan": scan});
-    admin.done("POST", &format!("/v1/admin/events/{event}/check-in"), body).await
+    at.done("POST", &format!("/v1/door/events/{event}/check-in"), body).await
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -47,13 +47,14 @@ async fn a_qr_code_is_verified_by_the_public_key_alone() {
 async fn a_ticket_admits_once_also_when_two_doors_scan_together() {
     let scene = Scene::new(&Draft::default()).await;
     let node = scene.node(&[]).await;
-    let admin = Admin::new(&scene.stage, &node, &[Scope::Door, Scope::Orders]).await;
+    let admin = Admin::new(&scene.stage, &node, &[Scope::Orders]).await;
+    let north = Admin::door(&scene.stage, &node).await;
     let (_, order) = bought(&node, &scene.event, &[1, 2, 3, 4], "pm_card_visa").await;
     let tickets = order["tickets"].as_array().expect("tickets");
     for ticket in &tickets[..2] {
         let scans = (0..20).map(|n| {
-            let (admin, event, qr) = (admin.clone(), scene.event.clone(), text(ticket, "qr").to_owned());
-            tokio::spawn(async move { scan(&admin, &event, &qr, &format!("door {n}"), "s").await })
+            let (north, event, qr) = (north.clone(), scene.event.clone(), text(ticket, "qr").to_owned());
+            tokio::spawn(async move { scan(&north, &event, &qr, &format!("door {n}"), "s").await })
         });
         let mut admitted = Vec::new();
         for (n, task) in scans.collect::<Vec<_>>().into_iter().enumerate() {
@@ -66,71 +67,85 @@ async fn a_ticket_admits_once_also_when_two_doors_scan_together() {
         assert_eq!(admitted.len(), 1);
         // The answer was lost: the same scan of the same door asks again, and nobody else comes in by it.
         let door = format!("door {}", admitted[0]);
-        assert_eq!(scan(&admin, &scene.event, text(ticket, "qr"), &door, "s").await["admitted"], true);
-        assert_eq!(scan(&admin, &scene.event, text(ticket, "code"), &door, "s2").await["admitted"], false);
+        assert_eq!(scan(&north, &scene.event, text(ticket, "qr"), &door, "s").await["admitted"], true);
+        assert_eq!(scan(&north, &scene.event, text(ticket, "code"), &door, "s2").await["admitted"], false);
     }
     // By the code, typed in; and what does not admit.
-    assert_eq!(scan(&admin, &scene.event, text(&tickets[2], "code"), "a", "1").await["admitted"], true);
+    let typed = format!(" {}\n", text(&tickets[2], "code").to_ascii_lowercase());
+    assert_eq!(scan(&north, &scene.event, &typed, "a", "1").await["admitted"], true);
     let (status, _) =
         refund(&admin, &order, "r", json!({"lines": [{"line": 3, "quantity": 1}], "reason": "ill"})).await;
     assert_eq!(status, 200);
-    let refused = scan(&admin, &scene.event, text(&tickets[3], "qr"), "a", "2").await;
+    let refused = scan(&north, &scene.event, text(&tickets[3], "qr"), "a", "2").await;
     assert_eq!((&refused["admitted"], &refused["reason"]), (&json!(false), &json!("void")));
-    assert_eq!(scan(&admin, &scene.event, "ABCDEFGH", "a", "3").await["reason"], "unknown");
+    assert_eq!(scan(&north, &scene.event, "ABCDEFGH", "a", "3").await["reason"], "unknown");
     let forged = text(&tickets[3], "qr").replace(".", ".A");
-    assert_eq!(scan(&admin, &scene.event, &forged, "a", "4").await["admitted"], false);
+    assert_eq!(scan(&north, &scene.event, &forged, "a", "4").await["admitted"], false);
     let edited = {
         let qr = text(&tickets[3], "qr");
         let (signed, signature) = qr.rsplit_once('.').expect("two dots");
         let first = if signature.starts_with('A') { "B" } else { "A" };
         format!("{signed}.{first}{}", &signature[1..])
     };
-    assert_eq!(scan(&admin, &scene.event, &edited, "a", "5").await["reason"], "forged");
+    assert_eq!(scan(&north, &scene.event, &edited, "a", "5").await["reason"], "forged");
     let elsewhere = seatwire_proto::id::EventId::generate().to_string();
-    assert_eq!(scan(&admin, &elsewhere, text(&tickets[3], "qr"), "a", "6").await["reason"], "wrong_event");
+    assert_eq!(scan(&north, &elsewhere, text(&tickets[3], "qr"), "a", "6").await["reason"], "wrong_event");
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_door_learns_what_it_needs_with_its_own_key_and_nothing_else() {
     let scene = Scene::new(&Draft::default()).await;
     let node = scene.node(&[]).await;
-    let admin = Admin::new(&scene.stage, &node, &[Scope::Door]).await;
-    let listed = admin.done("GET", "/v1/admin/door/events", Value::Null).await;
+    let north = Admin::door(&scene.stage, &node).await;
+    let listed = north.done("GET", "/v1/door/events", Value::Null).await;
     assert_eq!(listed["items"][0]["id"], scene.event, "{listed}");
-    let facts = admin.done("GET", &format!("/v1/admin/events/{}/door", scene.event), Value::Null).await;
+    let facts = north.done("GET", &format!("/v1/door/events/{}", scene.event), Value::Null).await;
     let key: Value =
         reqwest::get(format!("{}/v1/ticket-key", node.url)).await.expect("answers").json().await.expect("JSON");
     assert_eq!(facts["public_key"], key["public_key"]);
     assert!(facts["areas"].is_array() && facts["name"].is_string() && facts["time_zone"].is_string(), "{facts}");
     let layout = format!("/v1/layouts/{}", text(&facts, "layout"));
-    assert_eq!(admin.call("GET", &layout, Value::Null).await.0, 200);
+    assert_eq!(north.call("GET", &layout, Value::Null).await.0, 200);
     let nowhere = seatwire_proto::id::EventId::generate();
-    let (status, body) = admin.call("GET", &format!("/v1/admin/events/{nowhere}/door"), Value::Null).await;
+    let (status, body) = north.call("GET", &format!("/v1/door/events/{nowhere}"), Value::Null).await;
     assert_eq!((status, &body["error"]["code"]), (404, &json!("event_unknown")));
-    // A key for doors opens doors.
+    // A key for doors opens doors, and their listener has nothing else for any key.
+    let all = Admin::new(&scene.stage, &node, &Scope::ALL).await;
+    let (at_admin, at_door) =
+        (Admin { url: node.admin_url.clone(), ..north.clone() }, Admin { url: node.door_url.clone(), ..all.clone() });
     for path in ["/v1/admin/events", "/v1/admin/webhooks", "/v1/admin/log"] {
-        assert_eq!(admin.call("GET", path, Value::Null).await.0, 403, "{path}");
+        assert_eq!(at_admin.call("GET", path, Value::Null).await.0, 403, "{path}");
+        assert_eq!(at_door.call("GET", path, Value::Null).await.0, 404, "{path}");
     }
-    let check_in = format!("/v1/admin/events/{}/check-in", scene.event);
+    for path in ["/v1/events", "/v1/orders"] {
+        assert_eq!(at_door.call("GET", path, Value::Null).await.0, 404, "{path}");
+    }
+    let events_at_admin = all.call("GET", "/v1/door/events", Value::Null).await;
+    assert_eq!(events_at_admin.0, 404, "{events_at_admin:?}");
+    let check_in = format!("/v1/door/events/{}/check-in", scene.event);
     for (field, wrong) in [
         ("/ticket", json!({"ticket": "", "door": "a", "scan": "s"})),
         ("/door", json!({"ticket": "t", "door": "", "scan": "s"})),
         ("/scan", json!({"ticket": "t", "door": "a", "scan": "x".repeat(513)})),
     ] {
-        let (status, body) = admin.call("POST", &check_in, wrong).await;
+        let (status, body) = north.call("POST", &check_in, wrong).await;
         assert_eq!((status, &body["error"]["data"]["path"]), (400, &json!(field)), "{body}");
     }
-    assert_eq!(admin.call("POST", &check_in, json!({"ticket": "t"})).await.0, 400);
+    assert_eq!(north.call("POST", &check_in, json!({"ticket": "t"})).await.0, 400);
 
     // The scanner lies beside what it asks, may use the camera, and is nowhere else.
     let http = reqwest::Client::builder().redirect(reqwest::redirect::Policy::none()).build().expect("a client");
     let get = async |url: String| http.get(url).send().await.expect("answers");
-    let page = get(format!("{}/scan/", node.admin_url)).await;
+    let page = get(format!("{}/scan/", node.door_url)).await;
     assert!(page.headers()["permissions-policy"].to_str().expect("text").contains("camera=(self)"));
     assert!(page.headers()["content-security-policy"].to_str().expect("text").contains("default-src 'self'"));
     assert!(page.headers().get("access-control-allow-origin").is_none());
-    assert_eq!(get(format!("{}/scan", node.admin_url)).await.status(), 308);
-    for url in [format!("{}/scan/", node.url), format!("{}/scan/scan.html", node.url)] {
+    assert_eq!(get(format!("{}/scan", node.door_url)).await.status(), 308);
+    assert_eq!(get(format!("{}/", node.door_url)).await.headers()["location"], "/scan/");
+    assert_eq!(get(format!("{}/metrics", node.door_url)).await.status(), 404);
+    for url in
+        [format!("{}/scan/", node.url), format!("{}/scan/scan.html", node.url), format!("{}/scan/", node.admin_url)]
+    {
         let elsewhere = get(url).await;
         assert_eq!(elsewhere.status(), 404);
         assert!(elsewhere.headers()["permissions-policy"].to_str().expect("text").contains("camera=()"));
@@ -140,7 +155,7 @@ async fn a_door_learns_what_it_needs_with_its_own_key_and_nothing_else() {
     for (hours, n) in [(23, 1), (25, 0)] {
         let sql = "update events set starts_ms = (extract(epoch from now()) * 1000)::bigint - $1 * 3600000::bigint";
         sqlx::query(sql).bind(hours).execute(scene.stage.store.pool()).await.expect("sql");
-        let listed = admin.done("GET", "/v1/admin/door/events", Value::Null).await;
+        let listed = north.done("GET", "/v1/door/events", Value::Null).await;
         assert_eq!(listed["items"].as_array().map(Vec::len), Some(n), "{listed}");
     }
 }
@@ -149,7 +164,7 @@ async fn a_door_learns_what_it_needs_with_its_own_key_and_nothing_else() {
 async fn a_ticket_passed_on_has_another_code_and_the_old_one_admits_nobody() {
     let scene = Scene::new(&Draft::default()).await;
     let node = scene.node(&[]).await;
-    let admin = Admin::new(&scene.stage, &node, &[Scope::Door]).await;
+    let north = Admin::door(&scene.stage, &node).await;
     let (guest, order) = bought(&node, &scene.event, &[1, 2], "pm_card_visa").await;
     let ticket = &order["tickets"][0];
     let path = format!("/v1/orders/{}/tickets/{}/transfer", text(&order, "id"), text(ticket, "id"));
@@ -166,7 +181,7 @@ async fn a_ticket_passed_on_has_another_code_and_the_old_one_admits_nobody() {
     let to = json!({"to": {"name": "Bob", "email": "bob@example.org"}});
     assert_eq!(stranger.post(&path, "k", to.clone()).await.0, 404);
     let other = scene.node(&[]).await;
-    let doors = [admin.clone(), Admin::new(&scene.stage, &other, &[Scope::Door]).await];
+    let doors = [north.clone(), Admin::door(&scene.stage, &other).await];
     let (status, body) = guest.post(&path, "k", to.clone()).await;
     assert_eq!((status, &body["order"]["tickets"][0]["state"]), (200, &json!("transferred")), "{body}");
     assert_eq!(body["order"]["tickets"].as_array().map(Vec::len), Some(2), "the new code is not the buyer's to see");
@@ -192,7 +207,7 @@ async fn a_ticket_passed_on_has_another_code_and_the_old_one_admits_nobody() {
         .fetch_one(scene.stage.store.pool())
         .await
         .expect("the new ticket");
-    let admitted = scan(&admin, &scene.event, &code, "a", "2").await;
+    let admitted = scan(&north, &scene.event, &code, "a", "2").await;
     assert_eq!((&admitted["admitted"], &admitted["ticket"]["holder"]), (&json!(true), &json!("Bob")));
     let found = super::books::violations(scene.stage.store.pool(), &scene.ledger().await, true).await;
     assert_eq!(found, Vec::<String>::new());
@@ -258,9 +273,8 @@ const RACES: u32 = 30;
 async fn a_refund_racing_with_a_transfer_or_a_door_ends_with_one_of_both() {
     let scene = Scene::new(&Draft::default()).await;
     let nodes = [scene.node(&[]).await, scene.node(&[]).await];
-    let scopes = [Scope::Door, Scope::Orders];
-    let admins =
-        [Admin::new(&scene.stage, &nodes[0], &scopes).await, Admin::new(&scene.stage, &nodes[1], &scopes).await];
+    let admin = Admin::new(&scene.stage, &nodes[0], &[Scope::Orders]).await;
+    let south = Admin::door(&scene.stage, &nodes[1]).await;
     let all = json!({"all": true, "reason": "ill"});
     let mut refunds_first_n = 0;
     for n in 0..RACES {
@@ -268,7 +282,7 @@ async fn a_refund_racing_with_a_transfer_or_a_door_ends_with_one_of_both() {
         guest.url.clone_from(&nodes[1].url);
         let ticket = &order["tickets"][0];
         let key = format!("r{n}");
-        let given_back = refund(&admins[0], &order, &key, all.clone());
+        let given_back = refund(&admin, &order, &key, all.clone());
         let ((status, body), other) = if n % 2 == 0 {
             let path = format!("/v1/orders/{}/tickets/{}/transfer", text(&order, "id"), text(ticket, "id"));
             let to = json!({"to": {"name": "Bob", "email": "bob@example.org"}});
@@ -276,7 +290,7 @@ async fn a_refund_racing_with_a_transfer_or_a_door_ends_with_one_of_both() {
             assert!(status == 200 || status == 404, "{status} {body}");
             (refunded, status == 200)
         } else {
-            let scanned = scan(&admins[1], &scene.event, text(ticket, "qr"), "a", "s");
+            let scanned = scan(&south, &scene.event, text(ticket, "qr"), "a", "s");
             let (refunded, scanned) = tokio::join!(given_back, scanned);
             assert!(scanned["admitted"] == true || scanned["reason"] == "void", "{scanned}");
             (refunded, scanned["admitted"] == true)

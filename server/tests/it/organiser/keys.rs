@@ -4,12 +4,12 @@ use crate::support::admin::Admin;
 use crate::support::client::Client;
 use crate::support::stage::{Draft, Stage, enter_event};
 use seatwire::clock::Clock;
-use seatwire::http::admin;
+use seatwire::http::{admin, door};
 use seatwire::organiser::{Scope, key};
 use serde_json::{Value, json};
 use std::process::Command;
 
-/// Every route of the listener with the scope it asks for and a body it takes.
+/// Every route of the listeners of operators and doors with the scope it asks for and a body it takes.
 fn routes(event: &str) -> Vec<(Scope, &'static str, String, Value)> {
     let section = json!({"name": "Extra", "outline": [[0, 200], [20, 200], [20, 220]], "price_tier": "B",
         "rows": [{"label": "1", "seats": ["1", "2"], "x": [0, 5], "y": [210, 210]}]});
@@ -34,7 +34,8 @@ fn routes(event: &str) -> Vec<(Scope, &'static str, String, Value)> {
         let path = path.replace("{event}", event).replace("{order}", UNKNOWN_ORDER);
         path.replace("{webhook}", UNKNOWN_HOOK).replace("{mail}", UNKNOWN_MAIL)
     };
-    admin::listed().into_iter().map(|(scope, method, path)| (scope, method, named(path), body(method, path))).collect()
+    let all = admin::listed().into_iter().chain(door::listed());
+    all.map(|(scope, method, path)| (scope, method, named(path), body(method, path))).collect()
 }
 
 const UNKNOWN_HOOK: &str = "01900000-0000-7000-8000-000000000000";
@@ -47,20 +48,21 @@ async fn every_route_needs_a_key_and_its_scope() {
     let node = stage.node().await;
     let all = Admin::new(&stage, &node, &Scope::ALL).await;
     for (scope, method, path, body) in routes(&event) {
+        let url = if path.starts_with("/v1/door/") { &node.door_url } else { &node.admin_url };
+        let at = |admin: Admin| Admin { url: url.clone(), ..admin };
         let others: Vec<Scope> = Scope::ALL.into_iter().filter(|other| *other != scope).collect();
-        let without = Admin::new(&stage, &node, &others).await;
-        let mut edited = all.clone();
+        let without = at(Admin::new(&stage, &node, &others).await);
+        let mut edited = at(all.clone());
         let last = if edited.key.pop() == Some('0') { '1' } else { '0' };
         edited.key.push(last);
-        let nobody = Admin { key: "swadm_nonsense".into(), ..all.clone() };
+        let nobody = at(Admin { key: "swadm_nonsense".into(), ..all.clone() });
         for (who, wanted, number) in [(&nobody, 401, 1101), (&edited, 401, 1101), (&without, 403, 1103)] {
             let (status, answer) = who.call(method, &path, body.clone()).await;
             assert_eq!((status, &answer["error"]["number"]), (wanted, &json!(number)), "{method} {path}: {answer}");
         }
-        let bare =
-            reqwest::Client::new().request(method.parse().expect("a method"), format!("{}{path}", node.admin_url));
+        let bare = reqwest::Client::new().request(method.parse().expect("a method"), format!("{url}{path}"));
         assert_eq!(bare.send().await.expect("answers").status(), 401, "{method} {path} without a key");
-        let only = Admin::new(&stage, &node, &[scope]).await;
+        let only = at(Admin::new(&stage, &node, &[scope]).await);
         let (status, answer) = only.call(method, &path, body).await;
         // Behind the door: there is no such order or webhook, or a key is missing.
         let names_nothing = [UNKNOWN_ORDER, UNKNOWN_HOOK, UNKNOWN_MAIL].iter().any(|unknown| path.contains(unknown));
@@ -149,6 +151,8 @@ async fn what_cannot_be_is_a_bad_field_and_never_a_failure() {
         "rows": [{"label": "1", "seats": ["1"], "x": [0], "y": [210]}]})
     };
     let most = (1i64 << 53) - 2;
+    let north = Admin::door(&stage, &node).await;
+    let check_in = format!("/v1/door/events/{event}/check-in");
     for (method, path, body, at) in [
         ("PUT", of("/prices"), price("A\u{0}", 1), "/price_tiers/0/code"),
         ("PUT", of("/prices"), price("A", most), "/price_tiers/0"),
@@ -156,9 +160,10 @@ async fn what_cannot_be_is_a_bad_field_and_never_a_failure() {
         ("PATCH", of(""), json!({"presale_ms": 2_000, "on_sale_ms": 1_000}), "/presale_ms"),
         ("POST", of("/sections"), section(" "), "/name"),
         ("POST", of("/sections"), section("a\u{0}"), "/name"),
-        ("POST", of("/check-in"), json!({"ticket": "x\u{0}", "door": "a", "scan": "1"}), "/ticket"),
+        ("POST", check_in, json!({"ticket": "x\u{0}", "door": "a", "scan": "1"}), "/ticket"),
     ] {
-        let (status, answer) = admin.call(method, &path, body.clone()).await;
+        let whose = if path.starts_with("/v1/door/") { &north } else { &admin };
+        let (status, answer) = whose.call(method, &path, body.clone()).await;
         assert_eq!((status, &answer["error"]["data"]["path"]), (400, &json!(at)), "{method} {path} {body}: {answer}");
     }
 }

@@ -20,6 +20,11 @@ impl Admin {
         Self { url: node.admin_url.clone(), key: made.key.reveal().to_owned() }
     }
 
+    /// At the listener of the doors, with a new key that opens nothing but them.
+    pub(crate) async fn door(stage: &Stage, node: &Node) -> Self {
+        Self { url: node.door_url.clone(), ..Self::new(stage, node, &[Scope::Door]).await }
+    }
+
     /// Status and body of a call.
     pub(crate) async fn call(&self, method: &str, path: &str, body: Value) -> (u16, Value) {
         let method = method.parse::<reqwest::Method>().expect("a method");

@@ -17,6 +17,8 @@ pub(crate) struct Node {
     pub(crate) url: String,
     /// The same for operators.
     pub(crate) admin_url: String,
+    /// The same for those who scan tickets.
+    pub(crate) door_url: String,
 }
 
 impl Node {
@@ -30,28 +32,33 @@ impl Node {
         command
             .env("SEATWIRE_LISTEN", "127.0.0.1:0")
             .env("SEATWIRE_ADMIN_LISTEN", "127.0.0.1:0")
+            .env("SEATWIRE_DOOR_LISTEN", "127.0.0.1:0")
             .env("SEATWIRE_DATA", &data);
         // All tests share one Postgres.
         command.env("SEATWIRE_DRAIN_MS", "200").env("SEATWIRE_DB_CONNECTIONS", "8").envs(settings);
         let mut guard = command.stdin(Stdio::piped()).stdout(Stdio::piped()).spawn().expect("the guard starts");
         let stdout = BufReader::new(guard.stdout.take().expect("piped"));
-        let (listen, admin) = tokio::task::spawn_blocking(move || {
-            let mut addresses = None;
+        let (listen, admin, door_url) = tokio::task::spawn_blocking(move || {
+            let (mut addresses, mut door_url) = (None, None);
             for line in stdout.lines() {
                 let line = line.expect("text");
                 if let Some(rest) = line.strip_prefix("seatwire: listening on ") {
                     let (listen, admin) = rest.split_once(", admin on ").expect("both addresses");
                     addresses = Some((listen.to_owned(), admin.to_owned()));
                 }
+                if let Some(rest) = line.strip_prefix("seatwire: doors scan at ") {
+                    door_url = rest.strip_suffix("/scan/").map(str::to_owned);
+                }
                 if line.starts_with("seatwire: open ") {
                     break;
                 }
             }
-            addresses.expect("the node listens; its complaint stands above")
+            let (listen, admin) = addresses.expect("the node listens; its complaint stands above");
+            (listen, admin, door_url.expect("the doors' address"))
         })
         .await
         .expect("reads the node's lines");
-        Self { guard, data, url: format!("http://{listen}"), admin_url: format!("http://{admin}") }
+        Self { guard, data, url: format!("http://{listen}"), admin_url: format!("http://{admin}"), door_url }
     }
 
     /// The node's own process id.

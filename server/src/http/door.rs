@@ -1,15 +1,17 @@
-//! The door: a scanner asks whether a ticket admits. It does so once. Before that it asks what it can be a door of, and for
-//! what it needs to judge tickets while it has no network: the key and the plan.
+//! The doors of the house, on a listener of their own: a scanner asks whether a ticket admits. It does so once. Before that
+//! it asks what it can be a door of, and for what it needs to judge tickets while it has no network: the key and the plan.
 
-use super::{Change, json};
+use super::Front;
+use super::call::{Id, bad_field};
+use super::operator::{Change, Route, json};
+use super::reply::Answer;
 use crate::checkout::Admission;
 use crate::error;
-use crate::http::Front;
-use crate::http::call::{Id, bad_field};
-use crate::http::reply::Answer;
+use crate::organiser::Scope;
 use crate::store::event::EventFilter;
 use crate::store::ticket::DoorView;
 use axum::extract::State;
+use axum::routing::{get, post};
 use seatwire_proto::code::ErrorCode;
 use seatwire_proto::id::EventId;
 use seatwire_proto::server::{EventState, EventSummary};
@@ -23,9 +25,24 @@ const MAX_EVENTS: u32 = 100;
 /// An event that began so long ago is over; those of last night that still go on are not.
 const OVER_AFTER_MS: u64 = 24 * 3_600_000;
 
+/// Method, address and scope of every route, for whoever must know them all.
+#[must_use]
+pub fn listed() -> Vec<(Scope, &'static str, &'static str)> {
+    table().into_iter().map(|(scope, method, path, _)| (scope, method, path)).collect()
+}
+
+/// Every route, with the scope it asks for.
+pub(super) fn table() -> Vec<Route> {
+    vec![
+        (Scope::Door, "GET", "/v1/door/events", get(events)),
+        (Scope::Door, "GET", "/v1/door/events/{event}", get(facts)),
+        (Scope::Door, "POST", "/v1/door/events/{event}/check-in", post(check_in)),
+    ]
+}
+
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub(super) struct Scan {
+struct Scan {
     /// What the reader read: the text of the QR code, or the code typed in.
     ticket: String,
     /// Which door.
@@ -46,7 +63,7 @@ fn shown(view: &DoorView) -> Value {
     })
 }
 
-pub(super) async fn check_in(Change { front, event, body, .. }: Change<Scan>) -> Answer {
+async fn check_in(Change { front, event, body, .. }: Change<Scan>) -> Answer {
     let Scan { ticket, door, scan } = body;
     for (name, text) in [("ticket", &ticket), ("door", &door), ("scan", &scan)] {
         if text.is_empty() || text.chars().count() > MAX_CHARS {
@@ -75,7 +92,7 @@ fn named(summary: &EventSummary) -> Value {
 }
 
 /// The events a door can be of.
-pub(super) async fn events(State(front): State<Front>) -> Answer {
+async fn events(State(front): State<Front>) -> Answer {
     let from_ms = Some(front.app.clock.now_ms().saturating_sub(OVER_AFTER_MS));
     let filter = EventFilter { from_ms, limit: MAX_EVENTS, ..EventFilter::default() };
     let found = front.app.catalogue.list(&filter).await.map_err(|error| error::store(&error))?;
@@ -84,7 +101,7 @@ pub(super) async fn events(State(front): State<Front>) -> Answer {
 }
 
 /// What a door keeps, so that it can tell our tickets of this event without a network.
-pub(super) async fn facts(State(front): State<Front>, Id(event): Id<EventId>) -> Answer {
+async fn facts(State(front): State<Front>, Id(event): Id<EventId>) -> Answer {
     let page = front.app.catalogue.page(event).await.map_err(|error| error::store(&error))?;
     let page = page.ok_or(ErrorCode::EventUnknown)?;
     let mut body = named(&page.body.summary);
