@@ -105,7 +105,7 @@ where
     }
 }
 
-/// As [`every`], but also at once when nudged, and again at once while there is more to do.
+/// As [`every`], but also at once when nudged, and again at once while there is more to do and the node serves.
 async fn nudged<F>(app: &App, name: &'static str, pause: Duration, nudge: &Notify, job: impl Fn() -> F)
 where
     F: Future<Output = anyhow::Result<Round>>,
@@ -117,15 +117,20 @@ where
             Ok(round) => round.is_full,
             Err(error) => {
                 tracing::warn!(job = name, error = %format!("{error:#}"), "a job failed; it runs again");
-                // A nudge must not turn an outage into a busy loop.
-                tokio::time::sleep(pause).await;
+                tokio::select! {
+                    () = &mut stopping => return,
+                    // A nudge must not turn an outage into a busy loop.
+                    () = tokio::time::sleep(pause) => {}
+                }
                 false
             }
         };
-        if is_full {
+        // What is left are rows: the next start goes on with them, or another node.
+        if is_full && app.shutdown.phase() < Phase::Stopping {
             continue;
         }
         tokio::select! {
+            biased;
             () = &mut stopping => return,
             () = nudge.notified() => {}
             () = tokio::time::sleep(pause.mul_f64(rand::random_range(0.9..1.1))) => {}

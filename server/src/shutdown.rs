@@ -1,5 +1,6 @@
 //! One signal from the outside, many listeners inside: not ready, draining, gone.
 
+use std::time::Duration;
 use tokio::sync::watch;
 
 /// How far the node is on its way out.
@@ -54,6 +55,12 @@ impl Shutdown {
         let mut phase = self.phase.subscribe();
         // The sender lives in `self`, so the wait can only end by reaching the phase.
         let _ = phase.wait_for(|phase| *phase >= at_least).await;
+    }
+
+    /// Waits until the node stops, and so much longer: what is under way then has had its time.
+    pub async fn stopping_for(&self, patience: Duration) {
+        self.reached(Phase::Stopping).await;
+        tokio::time::sleep(patience).await;
     }
 }
 

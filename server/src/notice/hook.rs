@@ -5,6 +5,7 @@
 
 use super::Notices;
 use crate::outbound::may_be_public;
+use crate::shutdown::{Phase, Shutdown};
 use crate::store::StoreError;
 use crate::store::event_log::{self, LogCursor, LogKind, LogRow};
 use crate::store::webhook_delivery::{self, Delivery, DeliveryRow};
@@ -18,6 +19,7 @@ use http::{Request, StatusCode, Uri};
 use http_body_util::Full;
 use serde_json::json;
 use sha2::Sha256;
+use std::collections::HashSet;
 use std::time::Duration;
 use uuid::Uuid;
 
@@ -33,6 +35,8 @@ const TAKEN_MS: u64 = 60_000;
 /// Longest wait for the receiver, and most of its answer that is read.
 const TIMEOUT: Duration = Duration::from_secs(15);
 const MAX_ANSWER_BYTES: usize = 64 * 1024;
+/// How long deliveries under way may take when the node stops.
+const LAST_ANSWERS: Duration = Duration::from_secs(3);
 /// Waits before each further try, as the specification recommends: a little more than two days in all.
 const RETRIES_S: [u64; 9] = [5, 300, 1_800, 7_200, 18_000, 36_000, 50_400, 72_000, 86_400];
 /// How long an old secret signs as well after a rotation.
@@ -44,6 +48,10 @@ const MAX_URL_CHARS: usize = 500;
 /// An endpoint that took nothing for so long is disabled: longer than any retry waits, so that a weekend's outage of a
 /// receiver ends with its next answer.
 const FAILING_MS: u64 = 5 * 24 * 3_600_000;
+/// Failures that this takes at least: the tries of two messages.
+const MIN_FAILURES: u32 = 20;
+/// Between two failures so far apart nothing was tried, since no retry waits so long: failing begins anew.
+const QUIET_MS: u64 = 36 * 3_600_000;
 /// Words of a subscription: each type and each group once.
 const MAX_TYPES: usize = 64;
 
@@ -207,23 +215,37 @@ impl Notices {
         event_log::list_after(self.store.pool(), after, limit).await
     }
 
-    /// Puts what is new on its way and sends what is due; how many were sent or tried. `job/send_webhooks` calls it.
+    /// Puts what is new on its way and sends what is due; how many were sent or tried. A node that stops gives back what is
+    /// not answered within a few seconds. `job/send_webhooks` calls it.
     ///
     /// # Errors
     /// When Postgres does not answer.
-    pub async fn send_hooks(&self) -> anyhow::Result<usize> {
+    pub async fn send_hooks(&self, shutdown: &Shutdown) -> anyhow::Result<usize> {
         let (pool, now_ms) = (self.store.pool(), self.clock.now_ms());
         webhook_delivery::fan_out(pool, now_ms, FAN_OUT).await?;
         let tries = RETRIES_S.len() as u32 + 1;
         let due = webhook_delivery::take(pool, now_ms, now_ms + TAKEN_MS, tries, BATCH).await?;
         let count = due.len();
+        let mut open: HashSet<(Uuid, i64)> = due.iter().map(|one| (one.endpoint, one.log_id)).collect();
         let mut sent = futures_util::stream::iter(due)
             .map(|delivery| async move {
+                // A node that stops begins nothing new.
+                if shutdown.phase() >= Phase::Stopping {
+                    return None;
+                }
                 let answer = self.deliver(&delivery).await;
-                (delivery, answer)
+                Some((delivery, answer))
             })
             .buffer_unordered(CONCURRENCY);
-        while let Some((delivery, answer)) = sent.next().await {
+        let mut out_of_time = std::pin::pin!(shutdown.stopping_for(LAST_ANSWERS));
+        loop {
+            let done = tokio::select! {
+                done = sent.next() => done,
+                () = &mut out_of_time => None,
+            };
+            let Some(done) = done else { break };
+            let Some((delivery, answer)) = done else { continue };
+            open.remove(&(delivery.endpoint, delivery.log_id));
             match answer {
                 Ok(()) => webhook_delivery::set_sent(pool, &delivery, self.clock.now_ms()).await?,
                 Err(failure) => {
@@ -231,18 +253,30 @@ impl Notices {
                     let wait_ms = (RETRIES_S[at] as f64 * 1_000.0 * rand::random_range(1.0..1.1)) as u64;
                     tracing::debug!(endpoint = %delivery.endpoint, failure, "a webhook waits");
                     let now_ms = self.clock.now_ms();
-                    webhook_delivery::put_off(pool, &delivery, &failure, now_ms, now_ms + wait_ms).await?;
+                    webhook_delivery::put_off(pool, &delivery, &failure, now_ms, now_ms + wait_ms, QUIET_MS).await?;
                     let before_ms = now_ms.saturating_sub(FAILING_MS);
                     if failure == GONE {
                         webhook_endpoint::disable(pool, delivery.endpoint, GONE, now_ms).await?;
-                    } else if webhook_endpoint::disable_if_failing(pool, delivery.endpoint, before_ms, DEAD, now_ms)
-                        .await?
+                    } else if webhook_endpoint::disable_if_failing(
+                        pool,
+                        delivery.endpoint,
+                        before_ms,
+                        MIN_FAILURES,
+                        DEAD,
+                        now_ms,
+                    )
+                    .await?
                     {
                         // Addresses of webhooks often carry a secret of their own.
                         tracing::error!(endpoint = %delivery.endpoint, "a webhook took nothing for five days and is disabled");
                     }
                 }
             }
+        }
+        drop(sent);
+        if !open.is_empty() {
+            // Only a node that stops leaves any: the next start, or another node, sends them at once.
+            webhook_delivery::give_back(pool, &open.into_iter().collect::<Vec<_>>(), self.clock.now_ms()).await?;
         }
         Ok(count)
     }

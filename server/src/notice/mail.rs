@@ -5,19 +5,25 @@ use super::post::PostError;
 use super::text::{Facts, money, plain, words};
 use super::{Notices, page};
 use crate::checkout::Letter;
+use crate::shutdown::Shutdown;
 use crate::store::StoreError;
 use crate::store::mail::{self, MailKind, MailRow, OpenMail};
-use futures_util::future::join_all;
+use futures_util::StreamExt;
+use futures_util::stream::FuturesUnordered;
 use lettre::Message;
 use lettre::address::AddressError;
 use lettre::message::header::{HeaderName, HeaderValue};
 use lettre::message::{Attachment, Mailbox, MultiPart, SinglePart};
+use std::collections::HashSet;
+use std::time::Duration;
 
 /// Mails of one round, all under way at once: as many connections as SMTP servers take from one client.
 const BATCH: u32 = 5;
 /// A mail taken by a node that dies is taken again after this: longer than a server may take, since no mail of a round waits
 /// for another.
 const TAKEN_MS: u64 = 60_000;
+/// How long mails under way may take when the node stops. One that is broken off may arrive twice, as one message.
+const LAST_MAILS: Duration = Duration::from_secs(3);
 /// First wait after a failure; doubles. Greylisting servers want at least a minute or two.
 const FIRST_RETRY_MS: u64 = 30_000;
 /// Longest such wait.
@@ -26,16 +32,35 @@ const MAX_RETRY_MS: u64 = 3_600_000;
 const MAX_TRIES: u32 = 56;
 
 impl Notices {
-    /// Sends what is due; how many. `job/send_mails` calls it.
+    /// Sends what is due; how many. A node that stops gives back what is not on its way within a few seconds.
+    /// `job/send_mails` calls it.
     ///
     /// # Errors
     /// When Postgres does not answer.
-    pub async fn send_mails(&self) -> anyhow::Result<usize> {
+    pub async fn send_mails(&self, shutdown: &Shutdown) -> anyhow::Result<usize> {
         let (pool, now_ms) = (self.store.pool(), self.clock.now_ms());
         let due = mail::take(pool, now_ms, now_ms + TAKEN_MS, BATCH).await?;
         // Each to its end, also when Postgres has no ear for another's.
-        let done = join_all(due.iter().map(|row| self.bring(row))).await;
-        done.into_iter().collect::<Result<(), StoreError>>()?;
+        let mut open: HashSet<i64> = due.iter().map(|row| row.id).collect();
+        let mut brought: FuturesUnordered<_> =
+            due.iter().map(|row| async { (row.id, self.bring(row).await) }).collect();
+        let mut out_of_time = std::pin::pin!(shutdown.stopping_for(LAST_MAILS));
+        let mut all = Ok(());
+        loop {
+            let done = tokio::select! {
+                done = brought.next() => done,
+                () = &mut out_of_time => None,
+            };
+            let Some((id, done)) = done else { break };
+            open.remove(&id);
+            all = all.and(done);
+        }
+        drop(brought);
+        if !open.is_empty() {
+            // Only a node that stops leaves any: the next start, or another node, sends them at once.
+            mail::give_back(pool, &open.into_iter().collect::<Vec<_>>(), self.clock.now_ms()).await?;
+        }
+        all?;
         Ok(due.len())
     }
 

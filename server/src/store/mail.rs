@@ -131,6 +131,21 @@ pub async fn put_off(executor: impl PgExecutor<'_>, id: i64, failure: &str, due_
     Ok(())
 }
 
+/// Gives back mails that were taken and not brought on their way: due at once, and the try does not count.
+///
+/// # Errors
+/// When Postgres cannot answer.
+pub async fn give_back(executor: impl PgExecutor<'_>, ids: &[i64], now_ms: u64) -> Result<(), StoreError> {
+    sqlx::query!(
+        "update mails set due_ms = $2, tries_n = greatest(tries_n - 1, 0) where mail_id = any($1) and sent_ms is null",
+        ids,
+        now_ms.cast_signed()
+    )
+    .execute(executor)
+    .await?;
+    Ok(())
+}
+
 /// Not sent, and not tried again by itself.
 ///
 /// # Errors

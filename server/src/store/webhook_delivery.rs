@@ -207,13 +207,36 @@ pub async fn take(
     Ok(due)
 }
 
+/// Gives back deliveries that were taken and not tried to their end: due at once, and the try does not count.
+///
+/// # Errors
+/// When Postgres cannot answer.
+pub async fn give_back(
+    executor: impl PgExecutor<'_>,
+    deliveries: &[(Uuid, i64)],
+    now_ms: u64,
+) -> Result<(), StoreError> {
+    let (endpoints, logs): (Vec<Uuid>, Vec<i64>) = deliveries.iter().copied().unzip();
+    sqlx::query!(
+        "update webhook_deliveries d set due_ms = $3, tries_n = greatest(tries_n - 1, 0)
+         from unnest($1::uuid[], $2::bigint[]) as t(endpoint_id, log_id)
+         where d.endpoint_id = t.endpoint_id and d.log_id = t.log_id and d.sent_ms is null",
+        &endpoints,
+        &logs,
+        now_ms.cast_signed()
+    )
+    .execute(executor)
+    .await?;
+    Ok(())
+}
+
 /// Taken by the receiver.
 ///
 /// # Errors
 /// When Postgres cannot answer.
 pub async fn set_sent(executor: impl PgExecutor<'_>, delivery: &Delivery, now_ms: u64) -> Result<(), StoreError> {
     sqlx::query!(
-        "with well as (update webhook_endpoints set failing_since_ms = null
+        "with well as (update webhook_endpoints set failing_since_ms = null, failures_n = 0, last_failed_ms = null
              where endpoint_id = $1 and failing_since_ms is not null)
          update webhook_deliveries set sent_ms = $3, failure = null where endpoint_id = $1 and log_id = $2",
         delivery.endpoint,
@@ -225,7 +248,8 @@ pub async fn set_sent(executor: impl PgExecutor<'_>, delivery: &Delivery, now_ms
     Ok(())
 }
 
-/// Not taken; again at `due_ms`.
+/// Not taken; again at `due_ms`. The endpoint has failed since its first failure that neither a success nor a silence of
+/// more than `quiet_ms` came after.
 ///
 /// # Errors
 /// When Postgres cannot answer.
@@ -235,16 +259,20 @@ pub async fn put_off(
     failure: &str,
     now_ms: u64,
     due_ms: u64,
+    quiet_ms: u64,
 ) -> Result<(), StoreError> {
     sqlx::query!(
-        "with ill as (update webhook_endpoints set failing_since_ms = $5
-             where endpoint_id = $1 and failing_since_ms is null)
+        "with ill as (update webhook_endpoints set last_failed_ms = $5,
+                 failing_since_ms = case when last_failed_ms >= $5::bigint - $6::bigint then failing_since_ms else $5 end,
+                 failures_n = case when last_failed_ms >= $5::bigint - $6::bigint then failures_n else 0 end + 1
+             where endpoint_id = $1)
          update webhook_deliveries set due_ms = $4, failure = $3 where endpoint_id = $1 and log_id = $2",
         delivery.endpoint,
         delivery.log_id,
         failure,
         due_ms.cast_signed(),
-        now_ms.cast_signed()
+        now_ms.cast_signed(),
+        quiet_ms.cast_signed()
     )
     .execute(executor)
     .await?;

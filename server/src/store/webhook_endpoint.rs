@@ -33,6 +33,10 @@ pub struct EndpointRow {
     pub types: Option<Vec<String>>,
     /// Since when nothing was taken.
     pub failing_since_ms: Option<u64>,
+    /// Tries that failed since then.
+    pub failures_n: u32,
+    /// What happened up to this time was forgotten before it was taken.
+    pub missed_until_ms: Option<u64>,
     /// When it was made.
     pub created_ms: u64,
     /// Since when nothing is sent, and why.
@@ -72,7 +76,7 @@ pub async fn insert(
 pub async fn list(executor: impl PgExecutor<'_>) -> Result<Vec<EndpointRow>, StoreError> {
     let rows = sqlx::query!(
         r#"select endpoint_id, url, secrets as "secrets: Json<Vec<EndpointSecret>>", types, created_ms,
-             disabled_ms, disabled_reason, failing_since_ms from webhook_endpoints order by created_ms, endpoint_id"#
+             disabled_ms, disabled_reason, failing_since_ms, failures_n, missed_until_ms from webhook_endpoints order by created_ms, endpoint_id"#
     )
     .fetch_all(executor)
     .await?;
@@ -84,6 +88,8 @@ pub async fn list(executor: impl PgExecutor<'_>) -> Result<Vec<EndpointRow>, Sto
             secrets: row.secrets.0,
             types: row.types,
             failing_since_ms: row.failing_since_ms.map(i64::cast_unsigned),
+            failures_n: row.failures_n.cast_unsigned(),
+            missed_until_ms: row.missed_until_ms.map(i64::cast_unsigned),
             created_ms: row.created_ms.cast_unsigned(),
             disabled: row.disabled_ms.map(|ms| (ms.cast_unsigned(), row.disabled_reason.unwrap_or_default())),
         })
@@ -123,7 +129,8 @@ pub async fn set_types(executor: impl PgExecutor<'_>, id: Uuid, types: Option<&[
 pub async fn enable(executor: impl PgExecutor<'_>, id: Uuid, now_ms: u64) -> Result<bool, StoreError> {
     let found = sqlx::query_scalar!(
         r#"with enabled as (
-               update webhook_endpoints set disabled_ms = null, disabled_reason = null, failing_since_ms = null
+               update webhook_endpoints set disabled_ms = null, disabled_reason = null, failing_since_ms = null,
+                   failures_n = 0, last_failed_ms = null
                where endpoint_id = $1 returning endpoint_id),
            again as (
                update webhook_deliveries d set due_ms = $2, tries_n = 0 from enabled
@@ -137,7 +144,7 @@ pub async fn enable(executor: impl PgExecutor<'_>, id: Uuid, now_ms: u64) -> Res
     Ok(found == 1)
 }
 
-/// Sends nothing there any more if nothing was taken since `before_ms`. True: it ends now.
+/// Sends nothing there any more if every try since `before_ms` failed, and at least so many did. True: it ends now.
 ///
 /// # Errors
 /// When Postgres cannot answer.
@@ -145,16 +152,18 @@ pub async fn disable_if_failing(
     executor: impl PgExecutor<'_>,
     id: Uuid,
     before_ms: u64,
+    min_failures: u32,
     reason: &str,
     now_ms: u64,
 ) -> Result<bool, StoreError> {
     let done = sqlx::query!(
         "update webhook_endpoints set disabled_ms = $3, disabled_reason = $4
-         where endpoint_id = $1 and disabled_ms is null and failing_since_ms <= $2",
+         where endpoint_id = $1 and disabled_ms is null and failing_since_ms <= $2 and failures_n >= $5",
         id,
         before_ms.cast_signed(),
         now_ms.cast_signed(),
-        reason
+        reason,
+        min_failures.cast_signed()
     )
     .execute(executor)
     .await?;

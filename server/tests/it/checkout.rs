@@ -14,6 +14,7 @@ mod provider;
 mod refund;
 mod settlement;
 mod smtp;
+mod stop;
 mod storm;
 mod ticket;
 pub(crate) mod till;

@@ -9,6 +9,7 @@ use crate::support::admin::Admin;
 use crate::support::client::{Client, Guest};
 use crate::support::eventually;
 use crate::support::stage::Draft;
+use seatwire::clock::Clock;
 use seatwire::organiser::Scope;
 use seatwire::store::event_log::LogKind;
 use serde_json::{Value, json};
@@ -66,7 +67,8 @@ async fn every_type_of_the_catalogue_is_told_by_its_cause() {
     );
     assert_eq!(guest.post(&transfer, "t", json!({"to": {"name": "B", "email": "b@example.org"}})).await.0, 200);
     let scan = json!({"ticket": tickets[0]["qr"], "door": "North", "scan": "1"});
-    assert_eq!(admin.done("POST", &path("/check-in"), scan).await["admitted"], true);
+    let north = Admin::door(&scene.stage, &node).await;
+    assert_eq!(north.done("POST", &format!("/v1/door/events/{event}/check-in"), scan).await["admitted"], true);
     until_told(&admin, "order.partially_refunded").await;
     // Whole and failing refunds.
     let (_, whole) = bought(&node, event, &[5], "pm_card_visa").await;
@@ -226,7 +228,27 @@ async fn an_endpoint_gets_what_it_asked_for_and_one_that_is_dead_for_days_is_dis
     let failing = async |sql: &'static str| {
         sqlx::query(sql).execute(scene.stage.store.pool()).await.expect("sql");
     };
+    let fails_again = async || {
+        let begun_ms = Clock::system().now_ms().cast_signed();
+        failing("update webhook_deliveries set due_ms = 0 where sent_ms is null").await;
+        eventually("another failure to be noted", || async {
+            let sql = "select last_failed_ms from webhook_endpoints";
+            let failed_ms: i64 = sqlx::query_scalar(sql).fetch_one(scene.stage.store.pool()).await.expect("sql");
+            (failed_ms >= begun_ms).then_some(())
+        })
+        .await;
+        admin.done("GET", "/v1/admin/webhooks", Value::Null).await["items"][0].clone()
+    };
+    // For days, but only a few times.
     failing("update webhook_endpoints set failing_since_ms = failing_since_ms - 5 * 86400000").await;
+    let listed = fails_again().await;
+    assert!(listed["disabled_ms"].is_null() && listed["failures"].as_u64() < Some(20), "{listed}");
+    // Often, but with days of silence before this one.
+    failing("update webhook_endpoints set failures_n = 100, last_failed_ms = last_failed_ms - 2 * 86400000").await;
+    let listed = fails_again().await;
+    assert!(listed["disabled_ms"].is_null() && listed["failures"].as_u64() < Some(20), "{listed}");
+    // For days, and often.
+    failing("update webhook_endpoints set failing_since_ms = failing_since_ms - 5 * 86400000, failures_n = 19").await;
     failing("update webhook_deliveries set due_ms = 0 where sent_ms is null").await;
     let disabled = eventually("it to be disabled", || async {
         let list = admin.done("GET", "/v1/admin/webhooks", Value::Null).await;
