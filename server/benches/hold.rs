@@ -16,7 +16,7 @@ use seatwire::store::Store;
 use seatwire_proto::client::IdempotencyKey;
 use seatwire_proto::id::{EventId, IdentityId};
 use seatwire_proto::seat::SeatIndex;
-use seatwire_proto::server::{EventState, OrphanRule, PriceTier, Rules, SalesMode};
+use seatwire_proto::server::{PriceTier, SalesMode};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::Instant;
@@ -32,24 +32,10 @@ const PACE_PER_S: f64 = 10_000.0;
 const PACE_TICK: std::time::Duration = std::time::Duration::from_micros(100);
 
 fn event(number: u32, seat_count: u32) -> EventFacts {
+    let tier =
+        PriceTier { code: "A".into(), name: "A".into(), color: "#336699".into(), price_minor: 4500, fee_minor: 250 };
     EventFacts {
-        id: EventId::generate(),
         number,
-        revision: 1,
-        state: EventState::OnSale,
-        state_reason: None,
-        presale_ms: None,
-        on_sale_ms: 0,
-        currency: "EUR".parse().expect("three capitals"),
-        layout: String::new(),
-        price_tiers: vec![PriceTier {
-            code: "A".into(),
-            name: "A".into(),
-            color: "#336699".into(),
-            price_minor: 4500,
-            fee_minor: 250,
-        }],
-        seat_tiers: vec![0; seat_count as usize],
         sections: vec![SectionFacts {
             name: "Stalls".into(),
             first: SeatIndex(0),
@@ -57,12 +43,7 @@ fn event(number: u32, seat_count: u32) -> EventFacts {
             sales_mode: SalesMode::PickSeat,
         }],
         areas: vec![AreaFacts { name: "Floor".into(), price_tier: 0, capacity: 1000 }],
-        blocked: Default::default(),
-        allocations: Vec::new(),
-        rules: Rules { seats_per_identity: 10, hold_ttl_ms: 600_000, orphans: OrphanRule::Off },
-        seats_per_instrument: None,
-        has_waiting_room: false,
-        has_waitlist: false,
+        ..EventFacts::on_sale(vec![tier], vec![0; seat_count as usize])
     }
 }
 

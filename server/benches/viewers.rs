@@ -22,7 +22,7 @@ use seatwire_proto::client::{ClientMessage, Position};
 use seatwire_proto::code::ErrorCode;
 use seatwire_proto::id::{EventId, IdentityId, NodeId, SessionId};
 use seatwire_proto::seat::{SeatIndex, SeatState};
-use seatwire_proto::server::{ErrorObject, EventState, OrphanRule, Reply, Rules};
+use seatwire_proto::server::{ErrorObject, Reply};
 use std::io::{Read, Write};
 use std::process::{Child, Command, Stdio};
 use std::sync::Arc;
@@ -78,27 +78,7 @@ impl Counter for Shelf {
 }
 
 fn facts() -> EventFacts {
-    EventFacts {
-        id: EventId::generate(),
-        number: 1,
-        revision: 1,
-        state: EventState::OnSale,
-        state_reason: None,
-        presale_ms: None,
-        on_sale_ms: 0,
-        currency: "EUR".parse().expect("a currency"),
-        layout: "0".repeat(32),
-        price_tiers: Vec::new(),
-        seat_tiers: vec![0; SEAT_COUNT as usize],
-        sections: Vec::new(),
-        areas: Vec::new(),
-        blocked: roaring::RoaringBitmap::new(),
-        allocations: Vec::new(),
-        rules: Rules { seats_per_identity: 10, hold_ttl_ms: 600_000, orphans: OrphanRule::Off },
-        seats_per_instrument: None,
-        has_waiting_room: false,
-        has_waitlist: false,
-    }
+    EventFacts { layout: "0".repeat(32), ..EventFacts::on_sale(Vec::new(), vec![0; SEAT_COUNT as usize]) }
 }
 
 /// Anonymous resident memory of this process, bytes.

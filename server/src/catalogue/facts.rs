@@ -5,7 +5,7 @@ use roaring::RoaringBitmap;
 use seatwire_proto::id::{AllocationId, EventId};
 use seatwire_proto::money::Currency;
 use seatwire_proto::seat::{AreaIndex, SeatIndex, SectionIndex};
-use seatwire_proto::server::{EventState, PriceTier, Rules, SalesMode};
+use seatwire_proto::server::{EventState, OrphanRule, PriceTier, Rules, SalesMode};
 use sha2::{Digest, Sha256};
 
 /// Everything a command must know of an event before it touches a store.
@@ -114,6 +114,36 @@ pub fn code_hash(event: EventId, code: &str) -> [u8; 32] {
 }
 
 impl EventFacts {
+    /// An event that sells, at these prices and with one index into them a seat; everything else is as plain as it gets.
+    /// Tests and benches begin with it and say what they are about.
+    ///
+    /// # Panics
+    /// Never.
+    #[must_use]
+    pub fn on_sale(price_tiers: Vec<PriceTier>, seat_tiers: Vec<u8>) -> Self {
+        Self {
+            id: EventId::generate(),
+            number: 1,
+            revision: 1,
+            state: EventState::OnSale,
+            state_reason: None,
+            presale_ms: None,
+            on_sale_ms: 0,
+            currency: "EUR".parse().expect("three capitals"),
+            layout: String::new(),
+            price_tiers,
+            seat_tiers,
+            sections: Vec::new(),
+            areas: Vec::new(),
+            blocked: RoaringBitmap::new(),
+            allocations: Vec::new(),
+            rules: Rules { seats_per_identity: 10, hold_ttl_ms: 600_000, orphans: OrphanRule::Off },
+            seats_per_instrument: None,
+            has_waiting_room: false,
+            has_waitlist: false,
+        }
+    }
+
     /// Seats in the layout.
     #[must_use]
     pub fn seat_count(&self) -> u32 {

@@ -1,13 +1,12 @@
 //! Looks at small maps whose best blocks anyone can see.
 
 use super::*;
-use seatwire_proto::id::EventId;
 use seatwire_proto::layout::{Layout, Row, Section};
 use seatwire_proto::seat::SectionIndex;
-use seatwire_proto::server::{EventState, PriceTier, Rules};
+use seatwire_proto::server::PriceTier;
 
 /// Rows one behind the other, seats 10 apart, looking at the middle of the front.
-fn shape(rows: &[u32], accessible: &[u32], companion: &[u32]) -> SeatShape {
+pub(in crate::seatmap) fn shape(rows: &[u32], accessible: &[u32], companion: &[u32]) -> SeatShape {
     let (mut first, mut plan) = (0, Vec::new());
     for (number, &len) in rows.iter().enumerate() {
         let of =
@@ -56,31 +55,13 @@ pub(in crate::seatmap) fn event(seat_tiers: Vec<u8>, orphans: OrphanRule) -> Eve
         price_minor,
         fee_minor: 0,
     };
-    EventFacts {
-        id: EventId::generate(),
-        number: 1,
-        revision: 1,
-        state: EventState::OnSale,
-        state_reason: None,
-        presale_ms: None,
-        on_sale_ms: 0,
-        currency: "EUR".parse().expect("three capitals"),
-        layout: String::new(),
-        price_tiers: vec![tier("A", 100), tier("B", 50)],
-        seat_tiers,
-        sections: Vec::new(),
-        areas: Vec::new(),
-        blocked: RoaringBitmap::new(),
-        allocations: Vec::new(),
-        rules: Rules { seats_per_identity: 10, hold_ttl_ms: 600_000, orphans },
-        seats_per_instrument: None,
-        has_waiting_room: false,
-        has_waitlist: false,
-    }
+    let mut facts = EventFacts::on_sale(vec![tier("A", 100), tier("B", 50)], seat_tiers);
+    facts.rules.orphans = orphans;
+    facts
 }
 
 /// A map as text: `.` available, `h` held, `s` sold, `b` blocked.
-fn states(text: &str) -> Vec<SeatState> {
+pub(in crate::seatmap) fn states(text: &str) -> Vec<SeatState> {
     text.chars()
         .filter(|letter| *letter != ' ')
         .map(|letter| match letter {
@@ -93,7 +74,7 @@ fn states(text: &str) -> Vec<SeatState> {
         .collect()
 }
 
-fn wish(quantity: u32) -> Wish {
+pub(in crate::seatmap) fn wish(quantity: u32) -> Wish {
     Wish {
         quantity,
         together: Together::Required,
@@ -395,4 +376,31 @@ fn a_block_between_seats_of_another_price_may_begin_anywhere() {
         takes_special: false,
     };
     assert_eq!(first(&eyes.look()), [3, 4]);
+}
+
+#[test]
+fn a_split_is_looked_for_as_far_as_the_bound_and_behind_it_nothing_is_found() {
+    // Pairs alone: whatever number of rows, an odd number of seats cannot be taken without leaving one; the last row can
+    // give three.
+    let row = "..s".repeat(10);
+    let ask = |rows: usize| {
+        let shape = shape(&vec![30; rows + 1], &[], &[]);
+        let states = states(&format!("{}...{}", row.repeat(rows), "s".repeat(27)));
+        let event = event(vec![0; states.len()], OrphanRule::Strict);
+        let wish = Wish { together: Together::No, ..wish(3) };
+        let eyes = Eyes {
+            event: &event,
+            shape: &shape,
+            states: &states,
+            wish: &wish,
+            is_in_flight: &|_| false,
+            takes_special: false,
+        };
+        split::look(&eyes)
+    };
+    // 4,096 seats are looked at: 135 rows and the last one are within, 136 are not.
+    let found = ask(135).expect("within the bound");
+    let seats = seats_of(&found);
+    assert_eq!((seats.len(), seats.iter().filter(|seat| **seat >= 30 * 135).count() % 2), (3, 1), "{seats:?}");
+    assert_eq!(ask(136), None, "behind the bound");
 }

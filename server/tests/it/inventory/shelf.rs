@@ -15,9 +15,9 @@ use seatwire::inventory::{
 use seatwire::metrics::Metrics;
 use seatwire::store::Store;
 use seatwire_proto::client::IdempotencyKey;
-use seatwire_proto::id::{EventId, HoldId, IdentityId};
+use seatwire_proto::id::{HoldId, IdentityId};
 use seatwire_proto::seat::{AreaIndex, SeatIndex};
-use seatwire_proto::server::{EventState, OrphanRule, PriceTier, Rules, SalesMode};
+use seatwire_proto::server::{PriceTier, SalesMode};
 use std::sync::Arc;
 
 pub(crate) struct Shelf {
@@ -47,30 +47,19 @@ pub(crate) fn facts() -> EventFacts {
         sales_mode,
     };
     let area = |capacity| AreaFacts { name: "Floor".into(), price_tier: 1, capacity };
-    EventFacts {
-        id: EventId::generate(),
+    let seat_tiers = (0..40).map(|seat| u8::from(seat >= 30)).collect();
+    let mut facts = EventFacts {
         number: 7,
-        revision: 1,
-        state: EventState::OnSale,
-        state_reason: None,
-        presale_ms: None,
-        on_sale_ms: 0,
-        currency: "EUR".parse().expect("three capitals"),
-        layout: String::new(),
-        price_tiers: vec![tier("A", 4500, 250), tier("B", 2000, 0)],
-        seat_tiers: (0..40).map(|seat| u8::from(seat >= 30)).collect(),
         sections: vec![
             section("Stalls", 0, 30, SalesMode::PickSeat),
             section("Circle", 30, 40, SalesMode::BestAvailable),
         ],
         areas: vec![area(5), area(100)],
         blocked: [29].into_iter().collect(),
-        allocations: Vec::new(),
-        rules: Rules { seats_per_identity: 6, hold_ttl_ms: 600_000, orphans: OrphanRule::Off },
-        seats_per_instrument: None,
-        has_waiting_room: false,
-        has_waitlist: false,
-    }
+        ..EventFacts::on_sale(vec![tier("A", 4500, 250), tier("B", 2000, 0)], seat_tiers)
+    };
+    facts.rules.seats_per_identity = 6;
+    facts
 }
 
 impl Shelf {

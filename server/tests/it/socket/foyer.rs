@@ -18,7 +18,7 @@ use seatwire_proto::client::{ClientMessage, Command, Position};
 use seatwire_proto::code::ErrorCode;
 use seatwire_proto::id::{EventId, IdentityId, NodeId, SessionId};
 use seatwire_proto::seat::{AreaIndex, SeatIndex, SeatState};
-use seatwire_proto::server::{ErrorObject, EventState, OrphanRule, Reply, Rules, SalesMode};
+use seatwire_proto::server::{ErrorObject, Reply, SalesMode};
 use std::collections::VecDeque;
 use std::sync::Arc;
 use tokio::net::TcpListener;
@@ -130,39 +130,17 @@ pub(crate) struct Foyer {
 }
 
 fn facts(seat_count: u32) -> EventFacts {
+    let half = |name: &str, first: u32, end: u32| SectionFacts {
+        name: name.into(),
+        first: SeatIndex(first),
+        end: SeatIndex(end),
+        sales_mode: SalesMode::PickSeat,
+    };
     EventFacts {
-        id: EventId::generate(),
-        number: 1,
-        revision: 1,
-        state: EventState::OnSale,
-        state_reason: None,
-        presale_ms: None,
-        on_sale_ms: 0,
-        currency: "EUR".parse().expect("a currency"),
         layout: "0".repeat(32),
-        price_tiers: Vec::new(),
-        seat_tiers: vec![0; seat_count as usize],
-        sections: vec![
-            SectionFacts {
-                name: "left".into(),
-                first: SeatIndex(0),
-                end: SeatIndex(seat_count / 2),
-                sales_mode: SalesMode::PickSeat,
-            },
-            SectionFacts {
-                name: "right".into(),
-                first: SeatIndex(seat_count / 2),
-                end: SeatIndex(seat_count),
-                sales_mode: SalesMode::PickSeat,
-            },
-        ],
+        sections: vec![half("left", 0, seat_count / 2), half("right", seat_count / 2, seat_count)],
         areas: vec![AreaFacts { name: "floor".into(), price_tier: 0, capacity: 500 }],
-        blocked: roaring::RoaringBitmap::new(),
-        allocations: Vec::new(),
-        rules: Rules { seats_per_identity: 10, hold_ttl_ms: 600_000, orphans: OrphanRule::Off },
-        seats_per_instrument: None,
-        has_waiting_room: false,
-        has_waitlist: false,
+        ..EventFacts::on_sale(Vec::new(), vec![0; seat_count as usize])
     }
 }
 
