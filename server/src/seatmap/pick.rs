@@ -137,3 +137,69 @@ fn spread_out(ranked: Vec<Block>, spread: usize, requester: u64) -> Vec<Block> {
     let mut ranked: Vec<Option<Block>> = ranked.into_iter().map(Some).collect();
     order.into_iter().filter_map(|at| ranked.get_mut(at)?.take()).collect()
 }
+
+#[cfg(test)]
+mod tests {
+    use super::super::board::Board;
+    use super::super::candidates::tests::{event, shape, states, wish};
+    use super::*;
+    use crate::catalogue::SectionFacts;
+    use crate::clock::Clock;
+    use crate::inventory::MapState;
+    use seatwire_proto::server::{OrphanRule, SalesMode};
+    use std::sync::Arc;
+    use tokio::sync::Notify;
+
+    /// One section whose map is this text.
+    fn live(map: &str) -> LiveEvent {
+        let states: Vec<u8> = states(map).into_iter().map(|state| state as u8).collect();
+        let mut facts = event(vec![0; states.len()], OrphanRule::Off);
+        let end = SeatIndex(states.len() as u32);
+        let sales_mode = SalesMode::PickSeat;
+        facts.sections = vec![SectionFacts { name: "S".into(), first: SeatIndex(0), end, sales_mode }];
+        let map = MapState { epoch: 1, seq: 0, server_ms: 0, states, areas: vec![] };
+        let board = Board::new(&facts, &map, 0).expect("states that are states");
+        LiveEvent::new(Arc::new(facts), 1, Clock::system(), board, Arc::new(Notify::new()))
+    }
+
+    fn first(picked: &Picked) -> Vec<u32> {
+        match &picked.choice {
+            Choice::Try(blocks) => blocks[0].seats.iter().map(|seat| seat.0).collect(),
+            other => panic!("nothing to try: {other:?}"),
+        }
+    }
+
+    #[test]
+    fn what_one_buyer_is_about_to_get_is_not_named_to_the_next() {
+        let (live, shape) = (live("...."), shape(&[4], &[], &[]));
+        let pick = |looks_at_marked| live.pick(&shape, &wish(2), 0, looks_at_marked);
+        let (one, two) = (first(&pick(false)), first(&pick(false)));
+        assert!(one.iter().all(|seat| !two.contains(seat)), "{one:?} and {two:?}");
+        assert_eq!(pick(false).choice, Choice::Wait, "both pairs are about to go");
+        assert_eq!(first(&pick(true)).len(), 2, "who has waited takes what may be free");
+        // What was not taken is named again, what was taken is not until the map shows it.
+        let seats = |of: &[u32]| of.iter().copied().map(SeatIndex).collect::<Vec<_>>();
+        live.left(&seats(&one));
+        live.taken(&seats(&two), Position { epoch: 1, seq: 1 });
+        assert_eq!(first(&pick(false)), one);
+    }
+
+    #[test]
+    fn seats_that_a_buyer_has_unlocked_are_looked_at_where_nothing_else_is_left() {
+        let (live, shape) = (live("ssbb"), shape(&[4], &[], &[]));
+        let nothing = live.pick(&shape, &wish(2), 0, false).choice;
+        assert_eq!(nothing, Choice::Nothing(Nothing::SoldOut));
+        let unlocked = Wish { unlocked: [2, 3].into_iter().collect(), ..wish(2) };
+        assert_eq!(first(&live.pick(&shape, &unlocked, 0, false)), [2, 3]);
+    }
+
+    #[test]
+    fn seats_for_wheelchair_users_are_for_everyone_once_nothing_else_can_come_back() {
+        let shape = shape(&[4], &[2], &[3]);
+        assert_eq!(first(&live("ss..").pick(&shape, &wish(2), 0, false)), [2, 3]);
+        let held = live("sh..").pick(&shape, &wish(1), 0, false).choice;
+        assert_eq!(held, Choice::Nothing(Nothing::SoldOut), "the held one may come back");
+        let wheelchair = Wish { accessible: 1, ..wish(2) };
+        assert_eq!(first(&live("....").pick(&shape, &wheelchair, 0, false)), [2, 3]);
+    }
+}

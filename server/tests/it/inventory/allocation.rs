@@ -1,11 +1,14 @@
 //! Seats kept for those who have a code: state before, call, outcome, state after, published.
 
 use super::shelf::{Shelf, facts, indices, refused, seats_of};
-use seatwire::catalogue::{AllocationFacts, EventFacts, code_hash};
-use seatwire::inventory::{Answer, BestTry, Block, Caller, HoldOutcome, Looked, Refusal, ReleaseWhat, UnlockOutcome};
+use seatwire::catalogue::{AllocationFacts, EventFacts, Run, SeatShape, code_hash};
+use seatwire::inventory::{
+    Answer, BestTry, Block, Caller, ChangeOutcome, HoldOutcome, Looked, Refusal, ReleaseRules, ReleaseWhat,
+    UnlockOutcome,
+};
 use seatwire_proto::id::{AllocationId, IdentityId};
 use seatwire_proto::seat::{SeatIndex, SeatState};
-use seatwire_proto::server::EventState;
+use seatwire_proto::server::{EventState, OrphanRule};
 use std::sync::Arc;
 
 /// A shelf where seats 10 to 13 are kept by the allocation in slot 3, and 14 by the one in slot 4.
@@ -204,4 +207,35 @@ async fn guesses_are_counted_for_all_nodes_and_an_answer_given_again_is_none() {
     shelf.move_clock_ms(i64::from(retry_after_ms)).await;
     let answer = other.unlock_allocation(&caller, right).await.expect("Redis answers");
     assert_eq!((answer.outcome, answer.is_replayed), (UnlockOutcome::Unlocked { slot: 3 }, false));
+}
+
+#[tokio::test]
+async fn a_seat_given_back_to_its_allocation_is_nobodys_and_so_not_left_alone() {
+    let mut facts = facts();
+    facts.rules.orphans = OrphanRule::Strict;
+    facts.allocations = vec![AllocationFacts {
+        id: AllocationId::generate(),
+        name: "Club".into(),
+        slot: 0,
+        code_hash: [0; 32],
+        seats: (10..14).collect(),
+        from_ms: 0,
+        until_ms: u64::MAX,
+        is_closed: false,
+    }];
+    let shelf = Shelf::of(facts, &[]).await;
+    let ann = IdentityId::generate();
+    shelf.unlock(shelf.caller(ann), Some(0)).await;
+    let hold = shelf.held(ann, &[4, 5, 6, 11, 12, 13]).await;
+    let shape = SeatShape { runs: vec![Run { first: 0, len: 30 }], ..SeatShape::default() };
+    // Each stands between two that stay.
+    let ask = async |seat: u32| {
+        let rules = ReleaseRules::of(&shelf.event, &shape, &indices(&[seat]));
+        let what = ReleaseWhat::Parts { seats: indices(&[seat]), areas: Vec::new() };
+        let answer = shelf.inventory.release_by_rules(shelf.caller(ann), hold.id, what, &rules).await;
+        answer.expect("Redis answers").outcome
+    };
+    assert_eq!(ask(5).await, ChangeOutcome::Refused(Refusal::OrphanSeat(indices(&[5]))));
+    let ChangeOutcome::Done(Some(rest)) = ask(12).await else { panic!("nobody can be left with it") };
+    assert_eq!((seats_of(&rest), &shelf.map().await[4..14]), (vec![4, 5, 6, 11, 13], "1110003131"));
 }

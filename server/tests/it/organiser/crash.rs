@@ -3,11 +3,12 @@
 use crate::checkout::till::Till;
 use crate::support::eventually;
 use crate::support::stage::Draft;
-use seatwire::inventory::{NewOffer, OfferOutcome};
-use seatwire::organiser::Operator;
+use seatwire::inventory::{InventoryError, NewOffer, OfferOutcome};
+use seatwire::organiser::{Operator, OrganiserError};
 use seatwire::store::{event_change, waitlist};
 use seatwire_proto::id::{EventId, IdentityId};
 use seatwire_proto::seat::SeatIndex;
+use seatwire_proto::server::EventState;
 use serde_json::json;
 
 #[tokio::test(flavor = "multi_thread")]
@@ -49,6 +50,27 @@ async fn a_block_whose_commit_fails_is_refused_and_taken_back() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn a_block_that_meets_the_life_before_a_rebuild_is_refused_and_taken_back() {
+    let till = Till::open().await;
+    let event: EventId = till.event.parse().expect("an id");
+    let facts = till.app.catalogue.event(event).await.expect("answers").expect("is there");
+    till.app.inventory.open(&facts).await.expect("Redis answers");
+    // What another node commits when it saw that Redis was lost: a rebuild reads the truth behind this, so what is blocked
+    // in the life before would be known to Postgres alone.
+    let pool = till.stage.store.pool();
+    sqlx::query("update event_epochs set epoch = epoch + 1").execute(pool).await.expect("written");
+    let answer = till.app.organiser.block(Operator::server(), event, vec![SeatIndex(4), SeatIndex(5)]).await;
+    assert!(matches!(answer, Err(OrganiserError::Inventory(InventoryError::Unavailable(_)))), "{answer:?}");
+    let facts = till.app.catalogue.refresh(event).await.expect("answers").expect("is there");
+    assert!(facts.blocked.is_empty(), "nothing was written");
+    eventually("the blocks to be taken back", async || {
+        let map = till.app.inventory.read_map(&facts).await.ok()?;
+        (map.states[4..6] == [0, 0]).then_some(())
+    })
+    .await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn a_change_that_was_never_told_is_told_by_the_job() {
     let till = Till::open_with(&Draft { blocked: vec![4], ..Draft::default() }, &[]).await;
     let event: EventId = till.event.parse().expect("an id");
@@ -81,6 +103,25 @@ async fn a_closing_that_was_never_told_ends_the_holds_all_the_same() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn holds_are_over_when_the_closing_is_answered_however_many_there_are() {
+    let till = Till::open().await;
+    let event: EventId = till.event.parse().expect("an id");
+    // More than one call of the script ends.
+    let mut buyers = Vec::new();
+    for seat in 0..70 {
+        buyers.push(till.buyer_with(&[seat]).await.0);
+    }
+    let closed = till.app.organiser.set_state(Operator::server(), event, EventState::Closed, None).await;
+    let facts = closed.expect("the stores answer");
+    // The job would do it later.
+    let stock = till.app.inventory.stock(&facts).await.expect("Redis answers");
+    assert_eq!((stock.open_holds, stock.available), (0, 160));
+    for buyer in buyers {
+        assert_eq!(till.app.inventory.open_hold(&facts, buyer.0).await.expect("Redis answers"), None);
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn an_offer_that_was_never_written_down_is_found_and_is_still_one() {
     let draft = Draft { rows: vec![1, 1], areas: vec![], blocked: vec![1], has_waitlist: true, ..Draft::default() };
     let till = Till::open_with(&draft, &[]).await;
@@ -89,7 +130,7 @@ async fn an_offer_that_was_never_written_down_is_found_and_is_still_one() {
     till.bought(buyer, &hold, "pm_card_visa").await;
     let facts = eventually("the sell-out", async || {
         let facts = till.app.catalogue.event(event).await.ok()??;
-        (facts.state == seatwire_proto::server::EventState::SoldOut).then_some(facts)
+        (facts.state == EventState::SoldOut).then_some(facts)
     })
     .await;
     let pool = till.stage.store.pool();
@@ -116,15 +157,19 @@ async fn an_offer_that_was_never_written_down_is_found_and_is_still_one() {
 
 /// A sold-out event of two seats, the second blocked, and somebody who waits for one.
 async fn waiting() -> (Till, EventId, IdentityId) {
+    waiting_with(&[]).await
+}
+
+pub(super) async fn waiting_with(settings: &[(&str, &str)]) -> (Till, EventId, IdentityId) {
     let draft = Draft { rows: vec![1, 1], areas: vec![], blocked: vec![1], has_waitlist: true, ..Draft::default() };
-    let till = Till::open_with(&draft, &[]).await;
+    let till = Till::open_with(&draft, settings).await;
     let event: EventId = till.event.parse().expect("an id");
     let (buyer, hold) = till.buyer_with(&[0]).await;
     till.bought(buyer, &hold, "pm_card_visa").await;
     let waiter = IdentityId::generate();
     let facts = eventually("the sell-out", async || {
         let facts = till.app.catalogue.event(event).await.ok()??;
-        (facts.state == seatwire_proto::server::EventState::SoldOut).then_some(facts)
+        (facts.state == EventState::SoldOut).then_some(facts)
     })
     .await;
     waitlist::join(till.stage.store.pool(), event, waiter, 1, &[], None, 1).await.expect("joined");
