@@ -53,6 +53,7 @@ use seatwire_proto::seat::{AreaIndex, SeatIndex};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, OnceLock};
 use tokio::sync::Semaphore;
+pub use told::ToldHold;
 
 /// Who asks, in which event, under which key.
 #[derive(Debug, Clone)]
@@ -220,7 +221,7 @@ impl Inventory {
 
     /// Holds this node answered a moment before their life was lost, each named once: the journal may not know them.
     #[must_use]
-    pub fn take_outlived(&self) -> Vec<HoldRecord> {
+    pub fn take_outlived(&self) -> Vec<ToldHold> {
         self.0.told.take_outlived(&self.0.lives)
     }
 

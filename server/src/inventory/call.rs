@@ -194,7 +194,7 @@ pub(super) fn read_answer<T>(
     let is_replayed = reply.word == Word::Replayed;
     // A remembered answer speaks of then.
     if !is_replayed && let Ok(success) = &outcome {
-        inner.told.note(head.event.id, head.identity, epoch, success.hold.as_ref());
+        inner.told.note(head.event.id, head.identity, position, success.hold.as_ref());
     }
     Ok(Answer { outcome: read(outcome, reply)?, position, is_replayed, server_ms })
 }

@@ -1,13 +1,19 @@
 //! Which life (epoch) of an event this node speaks to, and how far it has seen it go. A life is bound to one Redis: when
 //! that is gone, or speaks of an earlier state, the life is over and a rebuild begins the next one.
 
+use super::InventoryError;
 use crate::catalogue::EventFacts;
 use dashmap::DashMap;
 use parking_lot::{Mutex, RwLock};
 use seatwire_proto::id::EventId;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
-use std::time::Instant;
+use std::time::{Duration, Instant};
+
+/// Before a node begins another life of an event whose last one it could not open; twice as long after each further one.
+const FAILED_PAUSE: Duration = Duration::from_millis(250);
+/// The longest of these pauses: then a store that is down costs an epoch every few seconds.
+const MAX_FAILED_PAUSE: Duration = Duration::from_secs(4);
 
 /// What this node knows of an event's life.
 #[derive(Debug)]
@@ -21,6 +27,8 @@ pub(super) struct EventLife {
     pub(super) swept_well: Mutex<Option<Instant>>,
     /// What was last brought to Redis of allocations: revision and epoch.
     pub(super) kept: AtomicU64,
+    /// A life that was begun here and did not open: when, and how many in a row.
+    failed: Mutex<Option<(Instant, u32)>>,
     /// One opening at a time on this node.
     pub(super) opening: tokio::sync::Mutex<()>,
     /// The facts last used, for the sweeper.
@@ -61,6 +69,7 @@ impl EventLife {
 
     /// This epoch is open, in this Redis, and has gone so far.
     pub(super) fn begin(&self, generation: u64, epoch: u32, seq: u64) {
+        *self.failed.lock() = None;
         self.may_have_holds.store(true, Ordering::Relaxed);
         let mut now = self.now.lock();
         let is_other = now.opened != epoch;
@@ -74,6 +83,22 @@ impl EventLife {
             answered_before: if is_other { now.answered } else { now.answered_before },
             is_looked_for: !is_other && now.is_looked_for,
         };
+    }
+
+    /// A life was begun here that could not be opened.
+    pub(super) fn failed_to_open(&self) {
+        let mut failed = self.failed.lock();
+        let in_a_row = failed.map_or(0, |(_, n)| n);
+        *failed = Some((Instant::now(), in_a_row.saturating_add(1)));
+    }
+
+    /// Whether it is time to look at the event again: each life that did not open costs an epoch and a pause.
+    ///
+    /// # Errors
+    /// `Unavailable` during the pause.
+    pub(super) fn may_open(&self) -> Result<(), InventoryError> {
+        let rests = self.failed.lock().is_some_and(|(at, in_a_row)| at.elapsed() < pause_after(in_a_row));
+        if rests { Err(InventoryError::Unavailable("the event is opened again in a moment".into())) } else { Ok(()) }
     }
 
     /// Notes how far the life has gone, as far as it is still the same.
@@ -109,6 +134,11 @@ impl EventLife {
     }
 }
 
+fn pause_after(failed_in_a_row: u32) -> Duration {
+    let doubled = FAILED_PAUSE.saturating_mul(2_u32.saturating_pow(failed_in_a_row.saturating_sub(1)));
+    doubled.min(MAX_FAILED_PAUSE)
+}
+
 /// Every event this node has touched.
 #[derive(Debug, Default)]
 pub(super) struct Lives(DashMap<EventId, Arc<EventLife>>);
@@ -128,6 +158,7 @@ impl Lives {
             swept: Mutex::default(),
             swept_well: Mutex::default(),
             kept: AtomicU64::new(0),
+            failed: Mutex::default(),
             opening: tokio::sync::Mutex::new(()),
             facts: RwLock::new(Arc::clone(event)),
         };
@@ -136,5 +167,35 @@ impl Lives {
 
     pub(super) fn all(&self) -> Vec<Arc<EventLife>> {
         self.0.iter().map(|entry| Arc::clone(entry.value())).collect()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_life_that_did_not_open_is_followed_by_a_pause_that_grows_and_ends_with_success() {
+        let lives = Lives::default();
+        let life = lives.of(&Arc::new(EventFacts::on_sale(Vec::new(), Vec::new())));
+        assert!(life.may_open().is_ok());
+        life.failed_to_open();
+        assert!(life.may_open().is_err(), "at once would cost another epoch");
+        let pause = |failed: &EventLife| {
+            let (at, in_a_row) = failed.failed.lock().expect("failed");
+            *failed.failed.lock() = Some((at - pause_after(in_a_row), in_a_row));
+            pause_after(in_a_row)
+        };
+        let mut pauses = vec![pause(&life)];
+        for _ in 0..6 {
+            assert!(life.may_open().is_ok(), "the pause is over");
+            life.failed_to_open();
+            assert!(life.may_open().is_err());
+            pauses.push(pause(&life));
+        }
+        assert!(pauses.is_sorted() && pauses[0] == FAILED_PAUSE && pauses[6] == MAX_FAILED_PAUSE, "{pauses:?}");
+        life.failed_to_open();
+        life.begin(1, 2, 0);
+        assert!(life.may_open().is_ok());
     }
 }

@@ -1,6 +1,7 @@
 //! Opening an event: the life that is there, or a new one rebuilt from the truth in Postgres.
 //! Order: the rebuild's lock -> the next epoch committed behind the checkout's fence, the journal of the old life closed ->
-//! the truth and the journal read as one moment -> the new life's keys filled -> opened. A crash anywhere leaves a life that never opens; the next caller begins another.
+//! the truth and the journal read as one moment -> the new life's keys filled -> opened. A store that is slow is asked again
+//! within the life that was begun; a crash anywhere leaves a life that never opens, and the next caller begins another.
 
 use super::fill::{self, BUCKET_MS, Filled, KEEP_MS, Truth};
 use super::key::{Life, newest_epoch_key};
@@ -14,11 +15,21 @@ use crate::store::{
     Store, StoreError, area_stock, epoch, event_life, hold_journal, identity_use, taken_seat, waitlist,
 };
 use fred::bytes::Bytes;
-use fred::interfaces::{HashesInterface, KeysInterface, SortedSetsInterface};
-use fred::types::{Key, Value};
+use fred::interfaces::{ClientLike, KeysInterface};
+use fred::types::{ClusterHash, CustomCommand, Key, Value};
 use seatwire_proto::id::{EventId, OrderId};
 use std::collections::HashMap;
 use std::sync::Arc;
+use std::time::Duration;
+
+/// Times a step is tried in a life that has begun: a store that is slow for longer is down.
+const MAX_TRIES: u32 = 6;
+/// Before the second try; twice as long before each further one.
+const FIRST_PAUSE: Duration = Duration::from_millis(50);
+/// The longest of these pauses: what they add to the time an event is closed is below a second and a half.
+const MAX_PAUSE: Duration = Duration::from_millis(400);
+/// Writes values of a life until it is open.
+const FILL: &str = include_str!("lua/fill.lua");
 
 /// Fields of one write while a new life is filled: about 100 KB.
 const FILL_BATCH: usize = 500;
@@ -60,7 +71,7 @@ pub(super) async fn open(
 
 async fn open_in(
     inner: &Inner,
-    master: &Master,
+    master: &Arc<Master>,
     event: &EventFacts,
     life: &EventLife,
     redis: &RedisIdentity,
@@ -71,6 +82,7 @@ async fn open_in(
         life.begin(generation, known.map_or(0, |(epoch, _)| epoch), seq);
         return Ok(());
     }
+    life.may_open()?;
     let mut guard = crate::store::begin(inner.store.pool()).await?;
     event_life::lock_rebuild(&mut guard, event.id).await?;
     // Another node may have been faster.
@@ -84,33 +96,79 @@ async fn open_in(
     let epoch = begin_epoch(&inner.store, event.id, redis).await?;
     tracing::info!(event = %event.id, epoch, "rebuilding the inventory");
     let (old, new) = (Life { event: event.id, epoch: before }, Life { event: event.id, epoch });
-    let newest = newest_epoch_key(event.id);
-    let begun = call(master, generation, Verb::Begin, &[&old.key("m"), &newest], vec![epoch.into()]).await?;
-    if begun != Word::Begun {
-        return Err(InventoryError::Unavailable("another node began a newer life".into()));
-    }
-    // What the caller knows of the event may be old; what is filled now is not told again.
-    let fresh = match inner.catalogue.get() {
-        Some(catalogue) => catalogue.refresh(event.id).await?,
-        None => None,
-    };
-    let event = fresh.as_deref().unwrap_or(event);
-    let now_ms = master.now_ms();
-    let truth = Truth::read(&inner.store, event.id, now_ms).await?;
-    let filled = fill::fill(event, new, &truth, now_ms)?;
-    filled.write(master, new).await?;
-    let args = vec![epoch.into(), Value::from(&*filled.meta), Value::from(now_ms.to_string())];
-    if call(master, generation, Verb::Open, &[&new.key("m"), &newest], args).await? != Word::Opened {
-        return Err(InventoryError::Unavailable("another node began a newer life".into()));
-    }
+    let filled =
+        fill_life(inner, master, event, generation, (old, new)).await.inspect_err(|_| life.failed_to_open())?;
     guard.commit().await.map_err(StoreError::from)?;
     life.begin(generation, epoch, 0);
     inner.metrics.rebuilds.inc();
     let (holds, revoked) = (filled.restored.holds.len(), filled.restored.revoked.len());
     tracing::info!(event = %event.id, epoch, seats = event.seat_count(), holds, revoked, "the inventory is open");
-    inner.restored.lock().push(filled.restored);
+    let Filled { restored, kept_ms: now_ms, .. } = filled;
+    inner.restored.lock().push(restored);
     forget_late_lists(master, old, event.rules.hold_ttl_ms, now_ms).await;
     Ok(())
+}
+
+/// Fills and opens the life that has begun. Each step may be said twice.
+async fn fill_life(
+    inner: &Inner,
+    master: &Arc<Master>,
+    event: &EventFacts,
+    generation: u64,
+    (old, new): (Life, Life),
+) -> Result<Filled, InventoryError> {
+    let newest = newest_epoch_key(event.id);
+    let is_there = || {
+        let serves = inner.scripts.of(event.id).is_ok_and(|serving| Arc::ptr_eq(&serving, master));
+        serves && master.generation() == generation
+    };
+    let call = |verb, keys, args| call(inner, master, generation, verb, keys, args);
+    let begin = || call(Verb::Begin, [old.key("m"), newest.clone()], vec![new.epoch.into()]);
+    if patiently("begin", is_there, begin).await? != Word::Begun {
+        return Err(InventoryError::Unavailable("another node began a newer life".into()));
+    }
+    // What the caller knows of the event may be old; what is filled now is not told again.
+    let fresh = match inner.catalogue.get() {
+        Some(catalogue) => {
+            let read = || async { Ok(catalogue.refresh(event.id).await?) };
+            patiently("read the event", is_there, read).await?
+        }
+        None => None,
+    };
+    let event = fresh.as_deref().unwrap_or(event);
+    let now_ms = master.now_ms();
+    let truth = patiently("read the truth", is_there, || Truth::read(&inner.store, event.id, now_ms)).await?;
+    let filled = fill::fill(event, new, &truth, now_ms)?;
+    filled.write(master, new, is_there).await?;
+    let open = || {
+        let args = vec![new.epoch.into(), Value::from(&*filled.meta), Value::from(now_ms.to_string())];
+        call(Verb::Open, [new.key("m"), newest.clone()], args)
+    };
+    if patiently("open", is_there, open).await? != Word::Opened {
+        return Err(InventoryError::Unavailable("another node began a newer life".into()));
+    }
+    Ok(filled)
+}
+
+/// Tries a step again while the store that did not answer may only be slow, in the Redis the life was begun in. Without this
+/// every slow answer under load would cost another epoch.
+async fn patiently<T, F: Future<Output = Result<T, InventoryError>>>(
+    step: &str,
+    is_there: impl Fn() -> bool,
+    run: impl Fn() -> F,
+) -> Result<T, InventoryError> {
+    let mut pause = FIRST_PAUSE;
+    for _ in 1..MAX_TRIES {
+        match run().await {
+            Err(error @ (InventoryError::TimeoutUnknown | InventoryError::Unavailable(_))) if is_there() => {
+                tracing::debug!(step, %error, "a step of a rebuild is tried again");
+            }
+            done => return done,
+        }
+        tokio::time::sleep(pause).await;
+        pause = (pause * 2).min(MAX_PAUSE);
+    }
+    run().await
 }
 
 /// Removes the lists of holds of the life before that would have ended later than `begin.lua` looks. The new life is open
@@ -129,16 +187,23 @@ async fn forget_late_lists(master: &Master, old: Life, hold_ttl_ms: u64, now_ms:
 }
 
 async fn call(
+    inner: &Inner,
     master: &Master,
     generation: u64,
     verb: Verb,
-    keys: &[&str],
+    keys: [String; 2],
     args: Vec<Value>,
 ) -> Result<Word, InventoryError> {
-    match master.call(generation, verb, keys, args).await {
+    match master.call(generation, verb, &[&keys[0], &keys[1]], args).await {
         Ok(reply) => Ok(reply.word),
-        Err(Failure::NoScript) => Err(InventoryError::Unavailable("Redis was lost during a rebuild".into())),
-        Err(Failure::Moved) => Err(InventoryError::Unavailable("the event moved during a rebuild".into())),
+        Err(Failure::NoScript) => {
+            master.reload(master.redis().as_ref()).await?;
+            Err(InventoryError::Unavailable("Redis lost its scripts, or more, during a rebuild".into()))
+        }
+        Err(Failure::Moved) => {
+            inner.scripts.moved().await;
+            Err(InventoryError::Unavailable("the event moved during a rebuild".into()))
+        }
         Err(Failure::Error(error)) => Err(error),
     }
 }
@@ -213,24 +278,39 @@ impl Truth {
 }
 
 impl Filled {
-    async fn write(&self, master: &Master, life: Life) -> Result<(), InventoryError> {
-        let client = master.client()?;
+    /// Writes everything but the meta, a batch at a time.
+    async fn write(&self, master: &Master, life: Life, is_there: impl Fn() -> bool) -> Result<(), InventoryError> {
+        let meta = life.key("m");
+        let fill =
+            async |words: Vec<Value>| patiently("fill", &is_there, || fill_some(master, &meta, words.clone())).await;
         for batch in self.values.chunks(FILL_BATCH) {
-            let batch: Vec<(Key, Value)> =
-                batch.iter().map(|(name, bytes)| (Key::from(life.key(name)), Value::from(&bytes[..]))).collect();
-            let () = client.mset(batch).await.map_err(|error| failure(&error))?;
+            let pairs = batch.iter().flat_map(|(name, bytes)| [Value::from(life.key(name)), Value::from(&bytes[..])]);
+            fill([Value::from("MSET")].into_iter().chain(pairs).collect()).await?;
         }
         for seats in self.kept.chunks(FILL_BATCH) {
-            let members: Vec<(f64, String)> =
-                seats.iter().map(|seat| (self.kept_ms as f64, seat.to_string())).collect();
-            let () =
-                client.zadd(life.key("w"), None, None, false, false, members).await.map_err(|error| failure(&error))?;
+            let kept_ms = self.kept_ms.to_string();
+            let members = seats.iter().flat_map(|seat| [Value::from(kept_ms.as_str()), Value::from(seat.to_string())]);
+            let begin = [Value::from("ZADD"), Value::from(life.key("w"))];
+            fill(begin.into_iter().chain(members).collect()).await?;
         }
         for (name, fields) in [("p", &self.identities), ("o", &self.orders), (&*self.answers.0, &self.answers.1)] {
             for batch in fields.chunks(FILL_BATCH) {
-                let () = client.hset(life.key(name), batch.to_vec()).await.map_err(|error| failure(&error))?;
+                let pairs = batch.iter().flat_map(|(field, value)| [Value::from(field.as_bytes()), value.clone()]);
+                let begin = [Value::from("HSET"), Value::from(life.key(name))];
+                fill(begin.into_iter().chain(pairs).collect()).await?;
             }
         }
         Ok(())
+    }
+}
+
+async fn fill_some(master: &Master, meta: &str, words: Vec<Value>) -> Result<(), InventoryError> {
+    let mut values = vec![Value::from(FILL), Value::from(1), Value::from(meta)];
+    values.extend(words);
+    let command = CustomCommand::new_static("EVAL", ClusterHash::Offset(2), false);
+    match master.client()?.custom::<i64, _>(command, values).await {
+        Ok(1) => Ok(()),
+        Ok(_) => Err(InventoryError::Malformed("a life was open before it was filled".into())),
+        Err(error) => Err(failure(&error)),
     }
 }

@@ -5,12 +5,12 @@
 use crate::app::App;
 use crate::catalogue::EventFacts;
 use crate::inventory::key::event_number_of;
-use crate::inventory::{FoundHold, HoldRecord, Restored};
+use crate::inventory::{FoundHold, Restored, ToldHold};
 use crate::shutdown::Phase;
-use crate::store::order;
+use crate::store::{StoreError, hold_journal, order};
 use futures_util::StreamExt;
 use futures_util::stream;
-use seatwire_proto::id::{HoldId, IdentityId};
+use seatwire_proto::id::{EventId, HoldId, IdentityId};
 use seatwire_proto::server::Push;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -26,7 +26,7 @@ const REASON: &str = "store_lost";
 
 pub(super) async fn run(app: &App) {
     let mut again: Vec<(Instant, Restored)> = Vec::new();
-    let mut told_again: Vec<(Instant, Vec<HoldRecord>)> = Vec::new();
+    let mut told_again: Vec<(Instant, Vec<ToldHold>)> = Vec::new();
     let stopping = app.shutdown.reached(Phase::Stopping);
     tokio::pin!(stopping);
     loop {
@@ -74,8 +74,9 @@ async fn tell(app: &App, restored: &Restored) {
 
 /// Tells the owners of holds that were answered a moment before the loss and of which the new life knows nothing; returns
 /// those, and those that could not be looked for.
-async fn tell_missing(app: &App, holds: Vec<HoldRecord>) -> Vec<HoldRecord> {
-    let looks = stream::iter(holds).map(|hold| async move {
+async fn tell_missing(app: &App, all: Vec<ToldHold>) -> Vec<ToldHold> {
+    let looks = stream::iter(all).map(|told| async move {
+        let hold = &told.hold;
         let found = match app.catalogue.event_by_number(event_number_of(hold.id)).await {
             Ok(Some(event)) => {
                 app.inventory.find_hold(&event, hold.identity, hold.id).await.map(|found| (event, found))
@@ -87,26 +88,37 @@ async fn tell_missing(app: &App, holds: Vec<HoldRecord>) -> Vec<HoldRecord> {
             Ok((_, FoundHold::Open(_) | FoundHold::Ended)) => None,
             Ok((_, FoundHold::Unknown)) if hold.expires_ms <= app.inventory.now_ms() => None,
             Ok((event, FoundHold::Unknown)) => {
-                match order::was_made_of(app.store.pool(), hold.identity, hold.id).await {
+                match was_given_up(app, event.id, &told).await {
                     Ok(false) => {}
-                    // Sold, maybe at another node: what becomes of it is said of the order.
                     Ok(true) => return None,
                     // A word that is not true is worse than one that comes later.
-                    Err(_) => return Some(hold),
+                    Err(_) => return Some(told),
                 }
                 let wire = hold.to_wire(&event, app.inventory.now_ms());
                 let revoked = Push::HoldRevoked { hold: wire, reason: REASON.into() };
                 app.sender.to_identity(hold.identity, &revoked);
                 app.sender.to_identity(hold.identity, &Push::HoldUpdate { id: hold.id, hold: None });
-                Some(hold)
+                Some(told)
             }
             Err(error) => {
                 tracing::debug!(identity = %hold.identity, %error, "a basket could not be looked for");
-                Some(hold)
+                Some(told)
             }
         }
     });
     looks.buffer_unordered(MAX_AT_ONCE).filter_map(std::future::ready).collect().await
+}
+
+/// Whether the hold came to its end by its owner, maybe at another node: the journal had come as far as the answer, so
+/// it would have been restored; or it was sold, and what becomes of it is said of the order.
+async fn was_given_up(app: &App, event: EventId, told: &ToldHold) -> Result<bool, StoreError> {
+    let pool = app.store.pool();
+    let ToldHold { position, hold } = told;
+    let known = hold_journal::known_of_life_before(pool, event).await?;
+    if known.is_some_and(|(epoch, seq)| epoch == position.epoch && seq >= position.seq) {
+        return Ok(true);
+    }
+    order::was_made_of(pool, hold.identity, hold.id).await
 }
 
 async fn tell_owner(app: &App, event: &Arc<EventFacts>, identity: IdentityId, id: HoldId) {

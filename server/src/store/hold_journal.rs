@@ -249,13 +249,36 @@ pub async fn finish_copy(
 pub async fn begin_epoch(executor: impl PgExecutor<'_>, event: EventId, epoch: u32) -> Result<(), StoreError> {
     sqlx::query!(
         "insert into journal_positions (event_id, epoch) values ($1, $2)
-         on conflict (event_id) do update set epoch = $2, seq = 0, step = 0, is_whole = false",
+         on conflict (event_id) do update
+         set before_epoch = case when journal_positions.is_whole then journal_positions.epoch
+                                 else journal_positions.before_epoch end,
+             before_seq = case when journal_positions.is_whole then journal_positions.seq
+                               else journal_positions.before_seq end,
+             epoch = $2, seq = 0, step = 0, is_whole = false",
         event.uuid(),
         epoch.cast_signed()
     )
     .execute(executor)
     .await?;
     Ok(())
+}
+
+/// Until where the journal knew all of the last life that it followed to its end: epoch and seq. `None` when it never did.
+///
+/// # Errors
+/// When Postgres cannot answer.
+pub async fn known_of_life_before(
+    executor: impl PgExecutor<'_>,
+    event: EventId,
+) -> Result<Option<(u32, u64)>, StoreError> {
+    let row = sqlx::query!(
+        r#"select before_epoch as "epoch!", before_seq as "seq!" from journal_positions
+           where event_id = $1 and before_epoch is not null"#,
+        event.uuid()
+    )
+    .fetch_optional(executor)
+    .await?;
+    Ok(row.map(|row| (row.epoch.cast_unsigned(), row.seq.cast_unsigned())))
 }
 
 /// A record as it was written.

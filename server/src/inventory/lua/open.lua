@@ -1,4 +1,5 @@
--- open: the last step of a rebuild. The meta makes the new life usable; a rebuild that was overtaken stays closed.
+-- open: the last step of a rebuild. The meta makes the new life usable; a rebuild that was overtaken stays closed. Said twice
+-- it opens once: buyers may have come in between.
 -- KEYS[1]  the new life's meta, KEYS[2] the event's newest epoch.
 -- ARGV     epoch, meta bytes (time and cursors are set here), the clock when the values were made: what was over then
 --          stands in the list behind it.
@@ -8,6 +9,7 @@ local clock = redis.call('TIME')
 local raw = clock[1] * 1000 + math.floor(clock[2] / 1000)
 local newest = tonumber(redis.call('GET', KEYS[2]) or '0')
 if newest > tonumber(ARGV[1]) then return { 'overtaken', raw } end
+if redis.call('EXISTS', KEYS[1]) == 1 then return { 'opened', raw } end
 local pack, floor = struct.pack, math.floor
 local tick = floor(raw / 250)
 local made = math.min(tick, floor(tonumber(ARGV[3]) / 250))

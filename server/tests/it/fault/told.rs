@@ -105,10 +105,13 @@ async fn a_hold_that_the_journal_had_not_yet_is_revoked_by_the_node_that_answere
     eventually("the journal", || async { (holds_written(&stage).await == 2).then_some(()) }).await;
     stage.redis.kill();
     // As if it had been written a moment later.
-    sqlx::query("delete from journal_records where identity_id = (select identity_id from journal_records limit 1)")
-        .execute(stage.store.pool())
-        .await
-        .expect("writes");
+    sqlx::raw_sql(
+        "update journal_positions set seq = 0;
+         delete from journal_records where identity_id = (select identity_id from journal_records limit 1)",
+    )
+    .execute(stage.store.pool())
+    .await
+    .expect("writes");
     stage.redis.restart().await;
     let lost: i64 = 2 - holds_written(&stage).await;
     assert_eq!(lost, 1);

@@ -254,3 +254,48 @@ async fn nothing_of_an_old_life_is_left_behind_even_of_holds_that_last_for_hours
     assert_eq!(shelf.position().await.0, 2);
     eventually("the old life to be gone", || async { (old(&shelf.keys().await) == 0).then_some(()) }).await;
 }
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_redis_that_is_slow_while_a_life_is_filled_costs_no_further_epoch() {
+    let shelf = Shelf::new().await;
+    let (ann, bob) = (IdentityId::generate(), IdentityId::generate());
+    shelf.held(ann, &[1]).await;
+    // A node that has not seen the event yet: it looks, finds nothing, and begins the next life.
+    let node = shelf.another_node().await;
+    shelf.redis_cli(&["FLUSHALL"]).await;
+    // Longer than a command is waited for: what is written comes late, and has been said again by then.
+    shelf.redis_cli(&["CLIENT", "PAUSE", "900", "WRITE"]).await;
+    let map = healed("the next life", || node.read_map(&shelf.event)).await;
+    assert_eq!(map.epoch, 2);
+    let wanted = indices(&[2, 3]);
+    let hold = healed("a hold", || node.hold(shelf.caller(bob), &wanted)).await;
+    assert!(matches!(hold.outcome, HoldOutcome::Held { .. }), "{hold:?}");
+    let map = node.read_map(&shelf.event).await.expect("Redis answers");
+    assert_eq!((map.epoch, &map.states[..4]), (2, &[0, 0, 1, 1][..]), "what came late has undone nothing");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_postgres_that_is_slow_while_the_truth_is_read_costs_no_further_epoch() {
+    let shelf = Shelf::new().await;
+    shelf.held(IdentityId::generate(), &[1]).await;
+    let pool = shelf.store.pool();
+    let mut slow = seatwire::store::begin(pool).await.expect("begins");
+    sqlx::query("lock table taken_seats in access exclusive mode").execute(&mut *slow).await.expect("locked");
+    shelf.redis_cli(&["FLUSHALL"]).await;
+    let waits = "select count(*) from pg_stat_activity where datname = current_database() and wait_event_type = 'Lock'";
+    let is_waiting = async |is: bool| {
+        eventually("the rebuild to wait, and to give up for now", async || {
+            let n: i64 = sqlx::query_scalar(waits).fetch_one(pool).await.ok()?;
+            ((n > 0) == is).then_some(())
+        })
+        .await;
+    };
+    let node = &shelf.inventory;
+    let rebuilt = healed("the next life", || node.read_map(&shelf.event));
+    let (map, ()) = tokio::join!(rebuilt, async {
+        is_waiting(true).await;
+        is_waiting(false).await;
+        slow.rollback().await.expect("ends");
+    });
+    assert_eq!(map.epoch, 2);
+}

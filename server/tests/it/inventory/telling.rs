@@ -33,7 +33,8 @@ async fn a_hold_sold_at_another_node_is_not_revoked_when_redis_is_lost() {
     let lost = hold(&mut loser, &event, &[5]).await;
     eventually("the journal", || async { (holds_written(&stage).await == 1).then_some(()) }).await;
     stage.redis.kill();
-    sqlx::query("delete from journal_records where has_hold").execute(stage.store.pool()).await.expect("writes");
+    let late = "update journal_positions set seq = 0; delete from journal_records where has_hold";
+    sqlx::raw_sql(late).execute(stage.store.pool()).await.expect("writes");
     stage.redis.restart().await;
     // Both are looked at together, twice.
     for _ in 0..2 {
@@ -43,6 +44,43 @@ async fn a_hold_sold_at_another_node_is_not_revoked_when_redis_is_lost() {
     for client in [&mut buyer, &mut device] {
         client.call("ping", json!({"t0": 1})).await;
         assert!(!client.has_push("hold.revoked"), "it was sold");
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_hold_given_back_at_another_node_is_not_revoked_when_redis_is_lost() {
+    let (mut stage, event) = Stage::with_event(&Draft::default()).await;
+    let (first, second) = (stage.node().await, stage.node().await);
+    let (mut buyer, guest) = Client::guest(&first.url).await;
+    let (mut loser, _) = Client::guest(&first.url).await;
+    let held = hold(&mut buyer, &event, &[1]).await;
+    let mut device = Client::hello(&second.url, Some(&guest.token)).await;
+    let released = device.call("release", json!({"key": "r", "hold": held["id"]})).await;
+    assert_eq!(released["ok"], true, "{released}");
+    let journal = async |seq: i64| {
+        eventually("the journal", || async {
+            let known = "select seq from journal_positions where is_whole";
+            let written: i64 = sqlx::query_scalar(known).fetch_optional(stage.store.pool()).await.expect("reads")?;
+            (written >= seq).then_some(())
+        })
+        .await;
+    };
+    journal(2).await;
+    // Another one is answered and lost: as if the journal had come no farther.
+    let lost = hold(&mut loser, &event, &[5]).await;
+    journal(3).await;
+    stage.redis.kill();
+    let late = "update journal_positions set seq = 2; delete from journal_records where has_hold";
+    sqlx::raw_sql(late).execute(stage.store.pool()).await.expect("writes");
+    stage.redis.restart().await;
+    // Both are looked at together, twice.
+    for _ in 0..2 {
+        let push = loser.push("hold.revoked").await;
+        assert_eq!(push["hold"]["id"], lost["id"]);
+    }
+    for client in [&mut buyer, &mut device] {
+        client.call("ping", json!({"t0": 1})).await;
+        assert!(!client.has_push("hold.revoked"), "its owner gave it back");
     }
 }
 
