@@ -104,19 +104,30 @@ struct Inner {
     sender: Sender,
     clock: Clock,
     left_over: Mutex<LeftOver>,
+    /// How far a list was looked through behind its first places, where all of these are in the way.
+    passed: Mutex<HashMap<EventId, i64>>,
 }
 
 impl Waitlist {
     /// The waitlists on these rooms.
     #[must_use]
     pub fn new(config: WaitlistConfig, store: Store, inventory: Inventory, sender: Sender, clock: Clock) -> Self {
-        Self(Arc::new(Inner { config, store, inventory, sender, clock, left_over: Mutex::default() }))
+        Self(Arc::new(Inner {
+            config,
+            store,
+            inventory,
+            sender,
+            clock,
+            left_over: Mutex::default(),
+            passed: Mutex::default(),
+        }))
     }
 
-    /// Takes a place, or changes what the one that is there waits for: it stays where it is in the list.
+    /// Takes a place, or changes what the one that is there waits for: it stays where it is in the list. One whose offer is over
+    /// has ended: whoever asks then gets another, at the end.
     ///
     /// # Errors
-    /// When Postgres does not answer.
+    /// When Postgres does not answer, or Redis where it is asked of an offer or of an open hold.
     pub async fn join(
         &self,
         request: WaitlistRequest,
@@ -152,6 +163,10 @@ impl Waitlist {
                     .await?;
                 transaction.commit().await?;
                 return Ok(WaitlistRefusal::LimitExceeded { limit, used }.into());
+            }
+            if let Some(offered) = waitlist::offered_to(&mut *transaction, event.id, *identity).await? {
+                // It may have had its turn, and the job has not looked yet: then this is another place.
+                waitlist.follow_offer(&mut transaction, event, &offered).await?;
             }
             let before = waitlist::find(&mut *transaction, event.id, *identity).await?;
             let is_open = event.has_waitlist && event.state == EventState::SoldOut;

@@ -1,15 +1,51 @@
 //! Who waits for seats of a sold-out event, in which order, and who has an offer. Places survive every restart; what is
 //! kept for them stands in Redis and is found again by a rebuild.
 
+mod answer;
+mod offer;
+
+pub use answer::{first_answer, forget_answers, remember};
+pub use offer::{OfferFate, OfferedPlace, fate_of, offered, offered_to, put_back, set_offered};
+
 use super::StoreError;
 use seatwire_proto::id::{EventId, HoldId, IdentityId};
 use sqlx::{PgConnection, PgExecutor};
+use uuid::Uuid;
 
-/// A place in the list.
+/// What somebody waits for.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Place {
+pub struct Wish {
     /// Whose.
     pub identity: IdentityId,
+    /// Orders the list: earlier is first.
+    pub place_n: i64,
+    /// Seats or places wanted.
+    pub quantity: u32,
+    /// Codes; empty = any.
+    pub price_tiers: Vec<String>,
+}
+
+struct WishRow {
+    identity_id: Uuid,
+    place_n: i64,
+    quantity: i32,
+    price_tiers: Vec<String>,
+}
+
+impl From<WishRow> for Wish {
+    fn from(row: WishRow) -> Self {
+        Self {
+            identity: IdentityId::from_uuid(row.identity_id),
+            place_n: row.place_n,
+            quantity: row.quantity.cast_unsigned(),
+            price_tiers: row.price_tiers,
+        }
+    }
+}
+
+/// A place in the list, as its owner sees it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Place {
     /// Seats or places wanted.
     pub quantity: u32,
     /// Codes; empty = any.
@@ -113,7 +149,6 @@ pub async fn find(
     .fetch_optional(executor)
     .await?;
     Ok(row.map(|row| Place {
-        identity,
         quantity: row.quantity.cast_unsigned(),
         price_tiers: row.price_tiers,
         hold: row.hold_id.map(HoldId::from_uuid),
@@ -166,25 +201,17 @@ pub async fn end_keeping(executor: impl PgExecutor<'_>, event: EventId) -> Resul
 ///
 /// # Errors
 /// Postgres' own.
-pub async fn waiting(executor: impl PgExecutor<'_>, event: EventId, limit: u32) -> Result<Vec<Place>, StoreError> {
-    let rows = sqlx::query!(
-        "select identity_id, quantity, price_tiers from waitlist_places
+pub async fn waiting(executor: impl PgExecutor<'_>, event: EventId, limit: u32) -> Result<Vec<Wish>, StoreError> {
+    let rows = sqlx::query_as!(
+        WishRow,
+        "select identity_id, place_n, quantity, price_tiers from waitlist_places
          where event_id = $1 and state = 'waiting' order by place_n limit $2",
         event.uuid(),
         i64::from(limit)
     )
     .fetch_all(executor)
     .await?;
-    Ok((0..)
-        .zip(rows)
-        .map(|(ahead, row)| Place {
-            identity: IdentityId::from_uuid(row.identity_id),
-            quantity: row.quantity.cast_unsigned(),
-            price_tiers: row.price_tiers,
-            hold: None,
-            ahead,
-        })
-        .collect())
+    Ok(rows.into_iter().map(Wish::from).collect())
 }
 
 /// How much of a price tier is kept.
@@ -198,7 +225,8 @@ pub struct KeptOfTier {
     pub places_n: u32,
 }
 
-/// The first who wait for no more than what is kept, in order: many who want much do not stand before those whom it fits.
+/// The first who wait for no more than what is kept, in order, behind the place `after`: many who want much do not stand
+/// before those whom it fits.
 ///
 /// # Errors
 /// Postgres' own.
@@ -206,152 +234,30 @@ pub async fn fitting(
     executor: impl PgExecutor<'_>,
     event: EventId,
     kept: &[KeptOfTier],
+    after: i64,
     limit: u32,
-) -> Result<Vec<Place>, StoreError> {
+) -> Result<Vec<Wish>, StoreError> {
     let codes: Vec<String> = kept.iter().map(|tier| tier.code.clone()).collect();
     let seats_n: Vec<i32> = kept.iter().map(|tier| tier.seats_n.cast_signed()).collect();
     let places_n: Vec<i32> = kept.iter().map(|tier| tier.places_n.cast_signed()).collect();
-    let rows = sqlx::query!(
-        "select identity_id, quantity, price_tiers from waitlist_places
-         where event_id = $1 and state = 'waiting' and quantity <= (
+    let rows = sqlx::query_as!(
+        WishRow,
+        "select identity_id, place_n, quantity, price_tiers from waitlist_places
+         where event_id = $1 and state = 'waiting' and place_n > $5 and quantity <= (
              select greatest(sum(seats_n), max(places_n)) from unnest($2::text[], $3::int[], $4::int[])
                  as kept(code, seats_n, places_n)
              where price_tiers = '{}' or code = any(price_tiers))
-         order by place_n limit $5",
+         order by place_n limit $6",
         event.uuid(),
         &codes,
         &seats_n,
         &places_n,
+        after,
         i64::from(limit)
     )
     .fetch_all(executor)
     .await?;
-    Ok((0..)
-        .zip(rows)
-        .map(|(ahead, row)| Place {
-            identity: IdentityId::from_uuid(row.identity_id),
-            quantity: row.quantity.cast_unsigned(),
-            price_tiers: row.price_tiers,
-            hold: None,
-            ahead,
-        })
-        .collect())
-}
-
-/// An offer that was made.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct OfferedPlace {
-    /// To whom.
-    pub identity: IdentityId,
-    /// What.
-    pub hold: HoldId,
-    /// In which life of the inventory it was last seen.
-    pub epoch: Option<u32>,
-}
-
-/// Those who have an offer.
-///
-/// # Errors
-/// Postgres' own.
-pub async fn offered(
-    executor: impl PgExecutor<'_>,
-    event: EventId,
-    limit: u32,
-) -> Result<Vec<OfferedPlace>, StoreError> {
-    let rows = sqlx::query!(
-        r#"select identity_id, hold_id as "hold_id!", offered_epoch from waitlist_places
-           where event_id = $1 and state = 'offered' order by place_n limit $2"#,
-        event.uuid(),
-        i64::from(limit)
-    )
-    .fetch_all(executor)
-    .await?;
-    Ok(rows
-        .into_iter()
-        .map(|row| OfferedPlace {
-            identity: IdentityId::from_uuid(row.identity_id),
-            hold: HoldId::from_uuid(row.hold_id),
-            epoch: row.offered_epoch.map(i32::cast_unsigned),
-        })
-        .collect())
-}
-
-/// The place has an offer now, seen in this life of the inventory; `false` where the hold came of a place the identity had before.
-///
-/// # Errors
-/// Postgres' own.
-pub async fn set_offered(
-    executor: impl PgExecutor<'_>,
-    event: EventId,
-    identity: IdentityId,
-    hold: HoldId,
-    epoch: Option<u32>,
-) -> Result<bool, StoreError> {
-    let done = sqlx::query!(
-        "update waitlist_places set state = 'offered', hold_id = $3, offered_epoch = $4
-         where event_id = $1 and identity_id = $2 and earlier_hold_id is distinct from $3",
-        event.uuid(),
-        identity.uuid(),
-        hold.uuid(),
-        epoch.map(u32::cast_signed)
-    )
-    .execute(executor)
-    .await?;
-    Ok(done.rows_affected() == 1)
-}
-
-/// The offer was lost: the place waits again, where it stood.
-///
-/// # Errors
-/// Postgres' own.
-pub async fn put_back(
-    executor: impl PgExecutor<'_>,
-    event: EventId,
-    identity: IdentityId,
-    hold: HoldId,
-) -> Result<(), StoreError> {
-    sqlx::query!(
-        "update waitlist_places set state = 'waiting', hold_id = null, offered_epoch = null
-         where event_id = $1 and identity_id = $2 and hold_id = $3",
-        event.uuid(),
-        identity.uuid(),
-        hold.uuid()
-    )
-    .execute(executor)
-    .await?;
-    Ok(())
-}
-
-/// What came of the hold of an offer, as far as orders say.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum OfferFate {
-    /// It was paid for, or cost nothing; what was given back later counts too.
-    Bought,
-    /// An order of it is being paid.
-    Undecided,
-    /// No order, or one that was cancelled, or one whose seats were let go.
-    NotBought,
-}
-
-/// What came of the hold of an offer.
-///
-/// # Errors
-/// Postgres' own.
-pub async fn fate_of(executor: impl PgExecutor<'_>, hold: HoldId) -> Result<OfferFate, StoreError> {
-    // A hold has at most one order that is not cancelled.
-    let is_undecided = sqlx::query_scalar!(
-        r#"select captured_minor = 0 and state in ('creating', 'payable', 'confirming', 'action_required', 'processing',
-               'payment_unknown', 'cancelling', 'late_success') as "is!"
-           from orders where hold_id = $1 and state <> 'cancelled' and (captured_minor > 0 or state <> 'released_unresolved')"#,
-        hold.uuid()
-    )
-    .fetch_optional(executor)
-    .await?;
-    Ok(match is_undecided {
-        None => OfferFate::NotBought,
-        Some(true) => OfferFate::Undecided,
-        Some(false) => OfferFate::Bought,
-    })
+    Ok(rows.into_iter().map(Wish::from).collect())
 }
 
 /// Ends the places of an event that is over: closed, cancelled, or begun before `begun_before_ms`. A bounded number; whose.
@@ -397,68 +303,4 @@ pub async fn events(
     .fetch_all(executor)
     .await?;
     Ok(ids.into_iter().map(EventId::from_uuid).collect())
-}
-
-/// The first answer under a key of the identity, in whatever event: the fingerprint of its command, and the answer.
-///
-/// # Errors
-/// Postgres' own.
-pub async fn first_answer(
-    executor: impl PgExecutor<'_>,
-    identity: IdentityId,
-    key: &str,
-) -> Result<Option<(Vec<u8>, serde_json::Value)>, StoreError> {
-    let row = sqlx::query!(
-        "select fingerprint, answer from waitlist_commands where identity_id = $1 and command_key = $2
-         order by created_ms limit 1",
-        identity.uuid(),
-        key
-    )
-    .fetch_optional(executor)
-    .await?;
-    Ok(row.map(|row| (row.fingerprint, row.answer)))
-}
-
-/// Keeps the first answer under a key.
-///
-/// # Errors
-/// Postgres' own.
-pub async fn remember(
-    executor: impl PgExecutor<'_>,
-    event: EventId,
-    identity: IdentityId,
-    key: &str,
-    fingerprint: &[u8],
-    answer: &serde_json::Value,
-    now_ms: u64,
-) -> Result<(), StoreError> {
-    sqlx::query!(
-        "insert into waitlist_commands (event_id, identity_id, command_key, fingerprint, answer, created_ms)
-         values ($1, $2, $3, $4, $5, $6) on conflict (event_id, identity_id, command_key) do nothing",
-        event.uuid(),
-        identity.uuid(),
-        key,
-        fingerprint,
-        answer,
-        now_ms as i64
-    )
-    .execute(executor)
-    .await?;
-    Ok(())
-}
-
-/// Forgets answers older than this, a bounded number.
-///
-/// # Errors
-/// Postgres' own.
-pub async fn forget_answers(executor: impl PgExecutor<'_>, before_ms: u64, limit: u32) -> Result<(), StoreError> {
-    sqlx::query!(
-        "delete from waitlist_commands where (event_id, identity_id, command_key) in (
-             select event_id, identity_id, command_key from waitlist_commands where created_ms < $1 limit $2)",
-        before_ms as i64,
-        i64::from(limit)
-    )
-    .execute(executor)
-    .await?;
-    Ok(())
 }

@@ -6,7 +6,7 @@ use super::{Waitlist, WaitlistError, owe, whole};
 use crate::catalogue::{EventFacts, SeatShape, StoredLayout};
 use crate::inventory::{FoundHold, HoldRecord, Kept, NewOffer, OfferOutcome, Refusal};
 use crate::store::event_log::LogKind;
-use crate::store::waitlist::{self, KeptOfTier, OfferFate, OfferedPlace, Place};
+use crate::store::waitlist::{self, KeptOfTier, OfferFate, OfferedPlace, Wish};
 use seatwire_proto::seat::{AreaIndex, SeatIndex};
 use seatwire_proto::server::{EventState, Push};
 use sqlx::PgConnection;
@@ -14,7 +14,8 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 use std::time::Instant;
 
-/// Places looked at in one round; of those who wait, the first whom what is kept may fit.
+/// Places looked at together; of those who wait, the first whom what is kept may fit. When all of them are in the way (they have
+/// baskets of their own), a round looks at as many again farther back, another part of the list each time.
 const MAX_PLACES: u32 = 200;
 /// Offers made in one round: bounds how long the list is locked.
 const MAX_OFFERS: usize = 20;
@@ -100,54 +101,89 @@ impl Waitlist {
             waiting = still_waiting;
         }
         if matches!(facts.state, EventState::OnSale | EventState::SoldOut) {
-            let mut kept = inventory.kept(facts).await?;
-            let fitted = waitlist::fitting(&mut *transaction, event, &by_tier(facts, &kept), MAX_PLACES).await?;
-            for place in &fitted {
-                if offered.len() >= MAX_OFFERS || (kept.seats.is_empty() && kept.places.iter().all(|left| *left == 0)) {
-                    break;
-                }
-                let Some(mut offer) = fitting(facts, shape, &kept, place) else { continue };
-                offer.life_ms = u32::try_from(self.0.config.offer_life.as_millis()).unwrap_or(u32::MAX);
-                match inventory.offer(facts, place.identity, &offer).await? {
-                    OfferOutcome::Offered(hold) => {
-                        kept.seats.retain(|(seat, _)| !offer.seats.contains(seat));
-                        for (area, quantity) in &offer.areas {
-                            kept.places[area.position()] -= quantity;
-                        }
-                        waitlist::set_offered(&mut *transaction, event, place.identity, hold.id, epoch).await?;
-                        let kind = LogKind::WaitlistOffered;
-                        owe::offer(&mut transaction, kind, event, place.identity, hold.id, now_ms).await?;
-                        offered.push(hold);
-                    }
-                    // An offer of an earlier round that ended before its note.
-                    OfferOutcome::InTheWay(hold)
-                        if hold.is_offer
-                            && waitlist::set_offered(&mut *transaction, event, place.identity, hold.id, epoch)
-                                .await? =>
-                    {
-                        let kind = LogKind::WaitlistOffered;
-                        owe::offer(&mut transaction, kind, event, place.identity, hold.id, now_ms).await?;
-                        offered.push(hold);
-                    }
-                    // A basket of their own, or one that just ended: their turn stays.
-                    OfferOutcome::InTheWay(_) => {}
-                    OfferOutcome::Refused(Refusal::LimitExceeded { .. }) => {
-                        waitlist::leave(&mut *transaction, event, place.identity).await?;
-                        owe::left(&mut transaction, event, &[place.identity], "limit", now_ms).await?;
-                    }
-                    // Not kept any more, or not on sale: the next round reads anew.
-                    OfferOutcome::Refused(_) => break,
-                }
+            let mut round = Round { facts, shape, epoch, now_ms, kept: inventory.kept(facts).await?, offered };
+            self.offer_in_order(&mut transaction, &mut round).await?;
+            if round.offered.len() < MAX_OFFERS {
+                self.give_up(facts, &round.kept, &waiting, is_all).await?;
             }
-            if offered.len() < MAX_OFFERS {
-                self.give_up(facts, &kept, &waiting, is_all).await?;
-            }
+            offered = round.offered;
         }
         transaction.commit().await?;
         for hold in &offered {
             self.tell(facts, hold).await;
         }
         Ok(())
+    }
+
+    /// Offers to those whom what is kept fits: the first ones always, so that whoever gave a basket up has their turn; when
+    /// enough is left behind all of these, also to a part of the list farther back.
+    async fn offer_in_order(&self, transaction: &mut PgConnection, round: &mut Round<'_>) -> Result<(), WaitlistError> {
+        let event = round.facts.id;
+        let first = self.fitting(transaction, round, 0).await?;
+        let mut goes_on = self.offer_to(transaction, round, &first).await?;
+        let mut next = None;
+        if let Some(last) = first.last().filter(|_| goes_on && first.len() == MAX_PLACES as usize) {
+            let after = self.0.passed.lock().get(&event).map_or(last.place_n, |passed| last.place_n.max(*passed));
+            let behind = self.fitting(transaction, round, after).await?;
+            goes_on = self.offer_to(transaction, round, &behind).await?;
+            // From the end of the list it begins again behind the first ones.
+            next = behind.last().filter(|_| goes_on && behind.len() == MAX_PLACES as usize).map(|wish| wish.place_n);
+        }
+        let mut passed = self.0.passed.lock();
+        match next {
+            Some(place_n) => passed.insert(event, place_n),
+            None => passed.remove(&event),
+        };
+        Ok(())
+    }
+
+    async fn fitting(
+        &self,
+        transaction: &mut PgConnection,
+        round: &Round<'_>,
+        after: i64,
+    ) -> Result<Vec<Wish>, WaitlistError> {
+        let kept = by_tier(round.facts, &round.kept);
+        Ok(waitlist::fitting(transaction, round.facts.id, &kept, after, MAX_PLACES).await?)
+    }
+
+    /// Offers to these in order; whether there is something for others behind them.
+    async fn offer_to(
+        &self,
+        transaction: &mut PgConnection,
+        round: &mut Round<'_>,
+        wishes: &[Wish],
+    ) -> Result<bool, WaitlistError> {
+        let event = round.facts.id;
+        for wish in wishes {
+            if round.is_done() {
+                return Ok(false);
+            }
+            let Some(mut offer) = fitting(round.facts, round.shape, &round.kept, wish) else { continue };
+            offer.life_ms = u32::try_from(self.0.config.offer_life.as_millis()).unwrap_or(u32::MAX);
+            let hold = match self.0.inventory.offer(round.facts, wish.identity, &offer).await? {
+                OfferOutcome::Offered(hold) => {
+                    round.take(&offer);
+                    hold
+                }
+                // An offer of an earlier round that ended before its note.
+                OfferOutcome::InTheWay(hold) if hold.is_offer => hold,
+                // A basket of their own, or one that just ended: their turn stays.
+                OfferOutcome::InTheWay(_) => continue,
+                OfferOutcome::Refused(Refusal::LimitExceeded { .. }) => {
+                    waitlist::leave(&mut *transaction, event, wish.identity).await?;
+                    owe::left(transaction, event, &[wish.identity], "limit", round.now_ms).await?;
+                    continue;
+                }
+                // Not kept any more, or not on sale: the next round reads anew.
+                OfferOutcome::Refused(_) => return Ok(false),
+            };
+            if waitlist::set_offered(&mut *transaction, event, wish.identity, hold.id, round.epoch).await? {
+                owe::offer(transaction, LogKind::WaitlistOffered, event, wish.identity, hold.id, round.now_ms).await?;
+                round.offered.push(hold);
+            }
+        }
+        Ok(!round.is_done())
     }
 
     /// Stops keeping and puts what is kept on the map; whether that is all of it, else the next round goes on.
@@ -162,7 +198,7 @@ impl Waitlist {
 
     /// What became of an offer: it stands, it has had its turn, or it was lost with a life of the inventory; then the place
     /// waits again.
-    async fn follow_offer(
+    pub(super) async fn follow_offer(
         &self,
         transaction: &mut PgConnection,
         facts: &Arc<EventFacts>,
@@ -208,7 +244,7 @@ impl Waitlist {
         &self,
         facts: &Arc<EventFacts>,
         kept: &Kept,
-        waiting: &[Place],
+        waiting: &[Wish],
         is_all: bool,
     ) -> Result<(), WaitlistError> {
         let now_ms = self.0.inventory.now_ms();
@@ -247,8 +283,34 @@ impl Waitlist {
     }
 }
 
-fn wants(place: &Place, code: &str) -> bool {
-    place.price_tiers.is_empty() || place.price_tiers.iter().any(|wanted| wanted == code)
+/// One round of offers.
+struct Round<'a> {
+    facts: &'a Arc<EventFacts>,
+    shape: &'a SeatShape,
+    epoch: Option<u32>,
+    now_ms: u64,
+    /// What is still kept.
+    kept: Kept,
+    offered: Vec<HoldRecord>,
+}
+
+impl Round<'_> {
+    /// Whether there is nothing more to offer now.
+    fn is_done(&self) -> bool {
+        let is_nothing_kept = self.kept.seats.is_empty() && self.kept.places.iter().all(|left| *left == 0);
+        self.offered.len() >= MAX_OFFERS || is_nothing_kept
+    }
+
+    fn take(&mut self, offer: &NewOffer) {
+        self.kept.seats.retain(|(seat, _)| !offer.seats.contains(seat));
+        for (area, quantity) in &offer.areas {
+            self.kept.places[area.position()] -= quantity;
+        }
+    }
+}
+
+fn wants(wish: &Wish, code: &str) -> bool {
+    wish.price_tiers.is_empty() || wish.price_tiers.iter().any(|wanted| wanted == code)
 }
 
 /// How much of each tier is kept.
@@ -273,9 +335,9 @@ fn by_tier(facts: &EventFacts, kept: &Kept) -> Vec<KeptOfTier> {
 
 /// What of the kept seats and places this one could have: neighbours of one row where there are, else the longest kept seats, else
 /// places of one area; `None` when there is too little.
-fn fitting(facts: &EventFacts, shape: &SeatShape, kept: &Kept, place: &Place) -> Option<NewOffer> {
-    let quantity = place.quantity as usize;
-    let fits = |seat: SeatIndex| facts.seat_tier(seat).is_some_and(|(_, tier)| wants(place, &tier.code));
+fn fitting(facts: &EventFacts, shape: &SeatShape, kept: &Kept, wish: &Wish) -> Option<NewOffer> {
+    let quantity = wish.quantity as usize;
+    let fits = |seat: SeatIndex| facts.seat_tier(seat).is_some_and(|(_, tier)| wants(wish, &tier.code));
     let seats: Vec<SeatIndex> = kept.seats.iter().map(|(seat, _)| *seat).filter(|seat| fits(*seat)).collect();
     if seats.len() >= quantity {
         let sorted: Vec<SeatIndex> = seats.iter().copied().collect::<BTreeSet<_>>().into_iter().collect();
@@ -287,7 +349,7 @@ fn fitting(facts: &EventFacts, shape: &SeatShape, kept: &Kept, place: &Place) ->
         return Some(NewOffer { seats, ..NewOffer::default() });
     }
     let area = (0..).map(AreaIndex).zip(&kept.places).find(|(area, left)| {
-        **left >= place.quantity && facts.area_tier(*area).is_some_and(|(_, tier)| wants(place, &tier.code))
+        **left >= wish.quantity && facts.area_tier(*area).is_some_and(|(_, tier)| wants(wish, &tier.code))
     });
-    area.map(|(area, _)| NewOffer { areas: vec![(area, place.quantity)], ..NewOffer::default() })
+    area.map(|(area, _)| NewOffer { areas: vec![(area, wish.quantity)], ..NewOffer::default() })
 }

@@ -5,7 +5,9 @@ mod crash;
 mod keys;
 mod live;
 mod replica;
+mod section;
 mod states;
+mod turn;
 mod waitlist;
 
 use crate::support::client::Client;
