@@ -160,6 +160,10 @@ pub fn checkout_refusal(refusal: &CheckoutRefusal) -> ErrorObject {
         R::LimitExceeded { limit, used } => {
             refuse(ErrorCode::LimitExceeded).with_data(json!({"limit": limit, "used": used}))
         }
+        R::MethodNotCounted => bad_field(&FieldError::new(
+            "/payment/method",
+            "this event limits seats per card, and no card is shown behind this method",
+        )),
         R::OrderNotFound => refuse(ErrorCode::OrderNotFound),
         R::AlreadyPaid => refuse(ErrorCode::AlreadyPaid),
         R::PaymentOpen => refuse(ErrorCode::PaymentOpen),

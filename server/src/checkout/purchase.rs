@@ -65,18 +65,12 @@ impl Inner {
         if matches!(event.state, EventState::Closed | EventState::Cancelled | EventState::Scheduled) {
             return Ok(Reserved::Refused(CheckoutRefusal::NotOnSale { on_sale_ms: event.on_sale_ms }));
         }
-        // Before anything is locked or made: the same key goes on once the provider answers again.
-        if request.expect_total_minor > 0 {
-            self.must_reach_provider()?;
-        }
-        let instrument = match event.seats_per_instrument {
-            Some(_) if request.expect_total_minor > 0 => self.instrument_of(&request.method).await?,
-            _ => None,
-        };
         // The lock's length depends on the hold's; and a wrong total is told without touching the hold.
         let open = self.inventory.open_hold(&event, request.identity).await?;
         let mut until_ms = self.inventory.now_ms() + LOCK_BEYOND_HOLD_MS;
-        if let Some(hold) = open.filter(|hold| hold.id == request.hold) {
+        let open = open.filter(|hold| hold.id == request.hold);
+        let is_open = open.is_some();
+        if let Some(hold) = open {
             if hold.locked_by.is_none() {
                 until_ms = hold.expires_ms + LOCK_BEYOND_HOLD_MS;
                 if hold.total_minor() != request.expect_total_minor {
@@ -87,6 +81,18 @@ impl Inner {
                 until_ms = hold.expires_ms;
             }
         }
+        // Before anything is locked or made: the same key goes on once the provider answers again. Who has no such hold is
+        // refused by the lock, and takes no buyer's turn away.
+        if is_open && request.expect_total_minor > 0 {
+            self.must_reach_provider()?;
+        }
+        let instrument = match event.seats_per_instrument {
+            Some(_) if request.expect_total_minor > 0 => match self.instrument_of(&request.method).await? {
+                Ok(instrument) => Some(instrument),
+                Err(refusal) => return Ok(Reserved::Refused(refusal)),
+            },
+            _ => None,
+        };
         let locked = self.inventory.lock(&event, request.identity, request.hold, id, until_ms).await?;
         let hold = match locked.outcome {
             LockOutcome::Locked(ref hold) => hold,
@@ -263,7 +269,10 @@ impl Inner {
         self.must_reach_provider()?;
         let limits = self.limits_of(row).await?;
         let instrument = match limits.seats_per_instrument {
-            Some(_) => self.instrument_of(method).await?,
+            Some(_) => match self.instrument_of(method).await? {
+                Ok(instrument) => Some(instrument),
+                Err(refusal) => return Ok(Err(refusal)),
+            },
             None => None,
         };
         if row.intent.is_none() {
@@ -286,17 +295,17 @@ impl Inner {
         })
     }
 
-    /// Nothing is begun that needs a provider which is not there.
+    /// Nothing is begun that needs a provider which is not there, but by the one buyer whose turn it is to find out.
     fn must_reach_provider(&self) -> Result<(), CheckoutError> {
-        if self.provider.is_admitting() { Ok(()) } else { Err(CheckoutError::ProviderAway) }
+        if self.provider.admits_buyer() { Ok(()) } else { Err(CheckoutError::ProviderAway) }
     }
 
-    /// The card behind a payment method, by the provider's fingerprint; `None`: it has none, or is not known there, and
-    /// paying with it will say so.
-    async fn instrument_of(&self, method: &str) -> Result<Option<String>, CheckoutError> {
+    /// The card behind a payment method, by the provider's fingerprint. One that has none, or that the provider does not
+    /// show, cannot be counted, so an event that limits cards does not take it.
+    async fn instrument_of(&self, method: &str) -> Result<Result<String, CheckoutRefusal>, CheckoutError> {
         match self.provider.fingerprint(method).await {
-            Ok(fingerprint) => Ok(fingerprint),
-            Err(ProviderError::Refused { .. }) => Ok(None),
+            Ok(Some(fingerprint)) => Ok(Ok(fingerprint)),
+            Ok(None) | Err(ProviderError::Refused { .. }) => Ok(Err(CheckoutRefusal::MethodNotCounted)),
             Err(error) => {
                 tracing::warn!(%error, "the card behind a payment method is not known");
                 Err(CheckoutError::ProviderAway)

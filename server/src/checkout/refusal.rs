@@ -46,6 +46,8 @@ pub enum CheckoutRefusal {
         /// Had already.
         used: u32,
     },
+    /// The event limits seats a card, and the provider shows no card behind this payment method.
+    MethodNotCounted,
     /// No such order of this identity.
     OrderNotFound,
     /// It is paid.

@@ -253,9 +253,12 @@ async fn confirm(sim: &Arc<Sim>, call: &Call, id: &str) -> Outcome {
         sim.bank.confirm(id, &method, verdict, return_url, action_url, &call.form.list("expand"))
     };
     match behaviour {
-        Behaviour::Succeed | Behaviour::Dispute | Behaviour::RefundFails | Behaviour::RefundPends { .. } => {
-            Outcome::Reply(finish(Verdict::Charge))
-        }
+        Behaviour::Succeed
+        | Behaviour::Dispute
+        | Behaviour::Hidden { .. }
+        | Behaviour::NoFingerprint
+        | Behaviour::RefundFails
+        | Behaviour::RefundPends { .. } => Outcome::Reply(finish(Verdict::Charge)),
         Behaviour::Decline(words) => Outcome::Reply(finish(Verdict::Decline(words))),
         Behaviour::NeedAction => Outcome::Reply(finish(Verdict::Action)),
         Behaviour::Delay { delay_ms } => {
@@ -352,14 +355,20 @@ fn sim_call(sim: &Arc<Sim>, method: &Method, rest: &str, form: &Form) -> Respons
 }
 
 fn payment_method(id: &str) -> Reply {
-    if behaviour(id).is_none() {
-        return no_such_method(id);
-    }
+    let fingerprint = match behaviour(id) {
+        None => return no_such_method(id),
+        Some(Behaviour::Hidden { status }) => {
+            let kind = if status < 500 { "invalid_request_error" } else { "api_error" };
+            return Reply::error(status, kind, None, "This PaymentMethod is not shown.");
+        }
+        Some(Behaviour::NoFingerprint) => None,
+        Some(_) => Some(super::object::fingerprint(id)),
+    };
     Reply::ok(serde_json::json!({
         "id": id,
         "object": "payment_method",
         "type": "card",
-        "card": {"brand": "visa", "last4": "4242", "fingerprint": super::object::fingerprint(id)},
+        "card": {"brand": "visa", "last4": "4242", "fingerprint": fingerprint},
         "livemode": false,
         "metadata": {},
     }))

@@ -45,6 +45,13 @@ pub(super) enum Behaviour {
         /// How it ends.
         is_charged: bool,
     },
+    /// Charges, but whoever looks at the method is answered this status.
+    Hidden {
+        /// Which.
+        status: u16,
+    },
+    /// Charges; the card shows no fingerprint.
+    NoFingerprint,
     /// Charges; a refund of it fails.
     RefundFails,
     /// Charges; the buyer's bank wants the money back at once.
@@ -78,11 +85,14 @@ pub(super) fn behaviour(method: &str) -> Option<Behaviour> {
         "processing_then_ok" => Behaviour::Process { after_ms: PROCESSING_MS, is_charged: true },
         "processing_then_fail" => Behaviour::Process { after_ms: PROCESSING_MS, is_charged: false },
         "refund_fails" => Behaviour::RefundFails,
+        "no_fingerprint" => Behaviour::NoFingerprint,
         name => {
             if let Some(time) = name.strip_prefix("delay_") {
                 Behaviour::Delay { delay_ms: span_ms(time)? }
             } else if let Some(time) = name.strip_prefix("refund_pending_") {
                 Behaviour::RefundPends { after_ms: span_ms(time)? }
+            } else if let Some(status) = name.strip_prefix("hidden_") {
+                Behaviour::Hidden { status: status.parse().ok().filter(|status| (400..600).contains(status))? }
             } else {
                 let time = name.strip_prefix("late_success_")?;
                 Behaviour::Process { after_ms: span_ms(time)?, is_charged: true }
@@ -147,6 +157,7 @@ mod tests {
         assert_eq!(behaviour("pm_card_authenticationRequired"), Some(Behaviour::NeedAction));
         assert_eq!(behaviour("pm_sim_delay_5s"), Some(Behaviour::Delay { delay_ms: 5_000 }));
         assert_eq!(behaviour("pm_sim_refund_pending_40m"), Some(Behaviour::RefundPends { after_ms: 2_400_000 }));
+        assert_eq!(behaviour("pm_sim_hidden_404"), Some(Behaviour::Hidden { status: 404 }));
         assert_eq!(
             behaviour("pm_sim_late_success_20m"),
             Some(Behaviour::Process { after_ms: 1_200_000, is_charged: true })
@@ -155,7 +166,17 @@ mod tests {
 
     #[test]
     fn other_names_are_unknown() {
-        for name in ["", "visa", "pm_", "pm_card_", "pm_sim_", "pm_sim_delay_", "pm_sim_delay_5d", "pm_sim_delay_-1s"] {
+        for name in [
+            "",
+            "visa",
+            "pm_",
+            "pm_card_",
+            "pm_sim_",
+            "pm_sim_delay_",
+            "pm_sim_delay_5d",
+            "pm_sim_delay_-1s",
+            "pm_sim_hidden_200",
+        ] {
             assert_eq!(behaviour(name), None, "{name:?}");
         }
     }

@@ -2,10 +2,9 @@
 //! the database when two identities pay with one card at the same moment.
 
 use super::code;
-use super::till::{Buyer, Till};
+use super::till::{Till, checkout_of, key};
 use seatwire::checkout::RefundWhat;
 use seatwire_proto::id::EventId;
-use seatwire_proto::id::IdentityId;
 use serde_json::{Value, json};
 
 async fn limited(seats: i32) -> Till {
@@ -88,22 +87,88 @@ async fn two_identities_that_pay_with_one_card_at_once_do_not_pass_its_limit() {
     till.check_books().await;
 }
 
+/// What is charged for each of them, where cards are not limited.
+const NOT_COUNTED: [&str; 11] = [
+    "pm_sim_no_fingerprint",
+    "pm_sim_hidden_400",
+    "pm_sim_hidden_402",
+    "pm_sim_hidden_404",
+    "pm_sim_hidden_410",
+    // Not known, or no name at all.
+    "pm_nobody",
+    "../refunds",
+    "a/b?c=d&e#f",
+    "..",
+    "%2e%2e",
+    "pm_card_visa ",
+];
+
 #[tokio::test(flavor = "multi_thread")]
-async fn a_method_that_leads_elsewhere_or_is_unknown_is_a_decline_like_any_other() {
+async fn a_method_whose_card_is_not_shown_is_refused_where_cards_are_limited_and_nothing_is_made() {
     let till = limited(2).await;
-    for (n, method) in ["pm_nobody", "../refunds", "a/b?c=d&e#f", "%2e%2e"].into_iter().enumerate() {
+    let (declined, hold) = till.buyer_with(&[140]).await;
+    let order = till.bought(declined, &hold, "pm_card_chargeDeclined").await;
+    let intents_n = till.ledger().await["intents"].as_array().map(Vec::len);
+    let (buyer, hold) = till.buyer_with(&[1]).await;
+    for method in NOT_COUNTED {
+        let refused = till.checkout(buyer, &hold, method).await;
+        assert_eq!(limit_of(&refused), ("bad_field", &json!({"path": "/payment/method"})), "{method}");
+        assert_eq!(refused["error"]["retry"], "never");
+        let pay = json!({"order": order["id"], "payment": {"method": method}});
+        let refused = till.call(declined, "pay", pay).await;
+        assert_eq!(limit_of(&refused), ("bad_field", &json!({"path": "/payment/method"})), "{method}");
+    }
+    // No order was made, the basket is not locked, no try was used up, the provider heard of nothing.
+    assert!(till.app.checkout.orders(buyer.0, None, 10).await.expect("reads").is_empty());
+    let more = till.call(buyer, "hold", json!({"event": till.event, "seats": [2]})).await;
+    assert_eq!(more["ok"], true, "{more}");
+    assert_eq!(till.order(declined, &order["id"]).await["state"], "payment_declined");
+    assert_eq!(till.ledger().await["intents"].as_array().map(Vec::len), intents_n);
+    assert_eq!(used(&till).await, 1, "only the declined card's");
+    let paid = till.bought(buyer, &more["hold"], "pm_card_visa").await;
+    assert_eq!(paid["state"], "paid");
+    till.check_books().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn while_nobody_says_what_card_it_is_nothing_is_begun_and_the_same_key_goes_on_later() {
+    let till = limited(2).await;
+    let (buyer, hold) = till.buyer_with(&[1]).await;
+    let mut fields = checkout_of(&hold, "pm_card_visa");
+    fields["key"] = key().into();
+    let faults = [("outage", "fail"), ("outage", "hang"), ("outage", "garbage"), ("busy_percent", "100")];
+    for (fault, how) in faults {
+        till.faults(&[(fault, how)]).await;
+        let refused = till.call(buyer, "checkout", fields.clone()).await;
+        assert_eq!((code(&refused), &refused["error"]["retry"]), ("unavailable", &json!("after")), "{fault} {how}");
+        till.faults(&[("outage", "none"), ("busy_percent", "0")]).await;
+    }
+    assert!(till.app.checkout.orders(buyer.0, None, 10).await.expect("reads").is_empty());
+    assert_eq!(till.ledger().await["intents"].as_array().map(Vec::len), Some(0));
+    let paid = till.call(buyer, "checkout", fields).await;
+    assert_eq!(paid["order"]["state"], "paid", "{paid}");
+    for status in [500, 503] {
+        let (buyer, hold) = till.buyer_with(&[status % 100 + 20]).await;
+        let refused = till.checkout(buyer, &hold, &format!("pm_sim_hidden_{status}")).await;
+        assert_eq!(code(&refused), "unavailable");
+    }
+    till.check_books().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn where_cards_are_not_limited_nobody_asks_whose_they_are() {
+    let till = Till::open().await;
+    for (n, method) in ["pm_sim_hidden_404", "pm_sim_hidden_500", "pm_sim_no_fingerprint"].into_iter().enumerate() {
         let (buyer, hold) = till.buyer_with(&[20 * n as u32]).await;
+        assert_eq!(till.bought(buyer, &hold, method).await["state"], "paid", "{method}");
+    }
+    // What no provider knows is a decline like any other.
+    for (n, method) in ["pm_nobody", "../refunds", "a/b?c=d&e#f", "%2e%2e"].into_iter().enumerate() {
+        let (buyer, hold) = till.buyer_with(&[20 * n as u32 + 5]).await;
         let order = till.bought(buyer, &hold, method).await;
         assert_eq!(order["state"], "payment_declined", "{method}: {order}");
     }
-    // Nobody can say what card it is: nothing is begun, and the same key goes on later.
-    let buyer = Buyer(IdentityId::generate());
-    let reply = till.call(buyer, "hold", json!({"event": till.event, "seats": [100]})).await;
-    till.faults(&[("outage", "fail")]).await;
-    let refused = till.checkout(buyer, &reply["hold"], "pm_card_visa").await;
-    assert_eq!((code(&refused), &refused["error"]["retry"]), ("unavailable", &json!("after")));
-    till.faults(&[("outage", "none")]).await;
-    assert_eq!(till.bought(buyer, &reply["hold"], "pm_card_visa").await["state"], "paid");
+    assert_eq!(used(&till).await, 0);
     till.check_books().await;
 }
 
