@@ -105,20 +105,21 @@ impl Checkout {
     /// till that cannot take anything.
     #[must_use]
     pub fn is_provider_open(&self) -> bool {
-        self.0.provider.is_admitting()
+        self.0.provider.is_open()
     }
 
-    /// Asks a provider whose circuit is open something that costs nothing: its first answer closes the circuit. Whether it
-    /// is closed now. `job/probe_provider` calls it.
+    /// Asks a provider whose circuit is open something that costs nothing: where nothing worked, its first answer has events
+    /// read and lets a buyer try at once; where only charges fail, it changes nothing. Whether the circuit is closed now.
+    /// `job/probe_provider` calls it.
     pub async fn probe_provider(&self) -> bool {
-        if !self.0.provider.is_admitting() {
+        if !self.0.provider.is_open() {
             // What it says does not matter, only that it does.
             let _ = self.0.provider.events_after(None, APPLIED_EVENTS, 1).await;
         }
-        self.0.provider.is_admitting()
+        self.0.provider.is_open()
     }
 
-    /// Told when the provider answers again after its circuit was open.
+    /// Told when the provider answers again after it failed again and again.
     #[must_use]
     pub fn provider_back(&self) -> Arc<Notify> {
         self.0.provider.back()

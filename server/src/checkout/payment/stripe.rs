@@ -6,7 +6,7 @@ mod wire;
 
 pub use wire::{EventsPage, read_intent};
 
-use super::breaker::{Breaker, Heard};
+use super::breaker::{Breaker, Call, Heard, Turned};
 use super::{Confirmation, Intent, NewIntent, NewRefund, ProviderError, RefundAnswer};
 use crate::config::Secret;
 use crate::outbound::{Outbound, OutboundError, Reach};
@@ -77,7 +77,7 @@ impl Provider {
             ("description", format!("Order {}", new.reference)),
             ("metadata[order]", new.order.to_string()),
         ];
-        self.post_money::<RawIntent>("/v1/payment_intents", new.key, &form).await?.try_into()
+        self.post_money::<RawIntent>(Call::Write, "/v1/payment_intents", new.key, &form).await?.try_into()
     }
 
     /// Asks for the money.
@@ -88,7 +88,7 @@ impl Provider {
         let form =
             [("payment_method", confirmation.method.to_owned()), ("return_url", confirmation.return_url.to_owned())];
         let path = format!("/v1/payment_intents/{}/confirm", confirmation.intent);
-        self.post_money::<RawIntent>(&path, confirmation.key, &form).await?.try_into()
+        self.post_money::<RawIntent>(Call::Charge, &path, confirmation.key, &form).await?.try_into()
     }
 
     /// Looks at an intent.
@@ -97,7 +97,7 @@ impl Provider {
     /// Any but success says nothing of the intent.
     pub async fn intent(&self, id: &str) -> Result<Intent, ProviderError> {
         let path = format!("/v1/payment_intents/{id}");
-        self.call::<RawIntent>(Method::GET, &path, None, &[]).await?.try_into()
+        self.call::<RawIntent>(Call::Read, &path, None, &[]).await?.try_into()
     }
 
     /// Makes sure that an intent will never be charged. Sent without a key: a second cancellation does no harm, and a
@@ -107,7 +107,7 @@ impl Provider {
     /// `Moved` tells where it stands instead.
     pub async fn cancel_intent(&self, id: &str) -> Result<Intent, ProviderError> {
         let path = format!("/v1/payment_intents/{id}/cancel");
-        self.call::<RawIntent>(Method::POST, &path, None, &[]).await?.try_into()
+        self.call::<RawIntent>(Call::Write, &path, None, &[]).await?.try_into()
     }
 
     /// Gives money back.
@@ -120,7 +120,7 @@ impl Provider {
             ("amount", new.amount_minor.to_string()),
             ("metadata[refund]", new.name.to_owned()),
         ];
-        self.post::<RawRefund>("/v1/refunds", Some(new.key), &form).await?.try_into()
+        self.post::<RawRefund>(Call::Write, "/v1/refunds", Some(new.key), &form).await?.try_into()
     }
 
     /// Looks at a refund.
@@ -128,7 +128,7 @@ impl Provider {
     /// # Errors
     /// Any but success says nothing of the refund.
     pub async fn refund_by_id(&self, id: &str) -> Result<RefundAnswer, ProviderError> {
-        self.call::<RawRefund>(Method::GET, &format!("/v1/refunds/{id}"), None, &[]).await?.try_into()
+        self.call::<RawRefund>(Call::Read, &format!("/v1/refunds/{id}"), None, &[]).await?.try_into()
     }
 
     /// The refund of an intent that carries our name, if the provider has it.
@@ -137,7 +137,7 @@ impl Provider {
     /// Any but success says nothing of the refund.
     pub async fn refund_by_name(&self, intent: &str, name: &str) -> Result<Option<RefundAnswer>, ProviderError> {
         let path = format!("/v1/refunds?payment_intent={intent}&limit={MAX_REFUNDS}");
-        let page: RawPage<RawRefund> = self.call(Method::GET, &path, None, &[]).await?;
+        let page: RawPage<RawRefund> = self.call(Call::Read, &path, None, &[]).await?;
         let found = page.data.into_iter().find(|refund| refund.metadata.get("refund").is_some_and(|text| text == name));
         match found {
             Some(refund) => refund.try_into().map(Some),
@@ -151,19 +151,21 @@ impl Provider {
     /// # Errors
     /// Any but success says nothing of the charge.
     pub async fn given_back_minor(&self, charge: &str) -> Result<i64, ProviderError> {
-        let charge: RawCharge = self.call(Method::GET, &format!("/v1/charges/{charge}"), None, &[]).await?;
+        let charge: RawCharge = self.call(Call::Read, &format!("/v1/charges/{charge}"), None, &[]).await?;
         Ok(charge.amount_refunded)
     }
 
     /// The fingerprint of the card behind a payment method; `None`: it has none.
     ///
     /// # Errors
-    /// `Refused`: there is no such method.
+    /// `Refused`: there is no such method, or it is not shown.
     pub async fn fingerprint(&self, method: &str) -> Result<Option<String>, ProviderError> {
-        // What a buyer sends as a method must not lead anywhere else.
-        let name: String = form_urlencoded::byte_serialize(method.as_bytes()).collect();
-        let path = format!("/v1/payment_methods/{name}");
-        Ok(self.call::<RawMethod>(Method::GET, &path, None, &[]).await?.fingerprint())
+        // What a buyer sends as a method must not lead anywhere else: a name is one plain part of a path, or nobody's.
+        if method.is_empty() || !method.bytes().all(|byte| byte.is_ascii_alphanumeric() || byte == b'_') {
+            return Err(ProviderError::Refused { reason: "resource_missing".to_owned(), charge: None });
+        }
+        let path = format!("/v1/payment_methods/{method}");
+        Ok(self.call::<RawMethod>(Call::Read, &path, None, &[]).await?.fingerprint())
     }
 
     /// Events of these kinds that came after this one; without one, the newest.
@@ -185,41 +187,49 @@ impl Provider {
             path.push_str("&ending_before=");
             path.push_str(id);
         }
-        self.call(Method::GET, &path, None, &[]).await
+        self.call(Call::Read, &path, None, &[]).await
     }
 
-    /// Told when it answers again after its circuit was open.
+    /// Told when it answers again after it failed again and again.
     #[must_use]
     pub fn back(&self) -> Arc<Notify> {
         self.back.clone()
     }
 
+    /// Whether a buyer may begin to pay now: not while it fails again and again, but for one buyer each time who tries.
+    #[must_use]
+    pub fn admits_buyer(&self) -> bool {
+        self.breaker.lock().admits_buyer(Instant::now())
+    }
+
     /// Whether it is asked for money now: false while it fails again and again.
     #[must_use]
-    pub fn is_admitting(&self) -> bool {
+    pub fn is_open(&self) -> bool {
         self.breaker.lock().is_closed()
     }
 
     /// A call that leads to a charge: not made while the circuit is open.
     async fn post_money<T: for<'de> Deserialize<'de>>(
         &self,
+        call: Call,
         path: &str,
         key: &str,
         form: &[(&str, String)],
     ) -> Result<T, ProviderError> {
-        if !self.breaker.lock().admits(Instant::now()) {
+        if !self.breaker.lock().admits(call, Instant::now()) {
             return Err(ProviderError::NotBegun("the provider has failed again and again".into()));
         }
-        self.post(path, Some(key), form).await
+        self.post(call, path, Some(key), form).await
     }
 
     async fn call<T: for<'de> Deserialize<'de>>(
         &self,
-        method: Method,
+        call: Call,
         path: &str,
         key: Option<&str>,
         form: &[(&str, String)],
     ) -> Result<T, ProviderError> {
+        let method = if call == Call::Read { Method::GET } else { Method::POST };
         let answer = self.call_once(method, path, key, form).await;
         let heard = match &answer {
             Err(ProviderError::Unknown(_) | ProviderError::NotBegun(_)) => Heard::Failure,
@@ -228,20 +238,19 @@ impl Provider {
             // than asking less does.
             _ => Heard::Answer,
         };
-        let mut breaker = self.breaker.lock();
-        let was_closed = breaker.is_closed();
-        breaker.hear(heard, Instant::now());
-        if was_closed != breaker.is_closed() {
-            tracing::error!(is_closed = breaker.is_closed(), "the circuit to the payment provider has changed");
-            if breaker.is_closed() {
-                self.back.notify_one();
-            }
+        let turned = self.breaker.lock().hear(call, heard, Instant::now());
+        if turned != Turned::Not {
+            tracing::error!(?turned, ?call, "the circuit to the payment provider has changed");
+        }
+        if matches!(turned, Turned::Answering | Turned::Closed) {
+            self.back.notify_one();
         }
         answer
     }
 
     async fn post<T: for<'de> Deserialize<'de>>(
         &self,
+        call: Call,
         path: &str,
         key: Option<&str>,
         form: &[(&str, String)],
@@ -251,7 +260,7 @@ impl Provider {
         // A request of ours by this key was at work: from then on only an answer by the key says what became of it.
         let mut was_in_flight = false;
         loop {
-            let answer = self.call::<T>(Method::POST, path, key, form).await;
+            let answer = self.call::<T>(call, path, key, form).await;
             was_in_flight |= matches!(answer, Err(ProviderError::InFlight(_)));
             match answer {
                 Err(ProviderError::NotBegun(why) | ProviderError::Busy(why) | ProviderError::InFlight(why))

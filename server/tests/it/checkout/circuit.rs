@@ -2,9 +2,9 @@
 //! answers everything goes on by itself.
 
 use super::code;
-use super::till::{Till, checkout_of, key};
+use super::till::{Buyer, Till, checkout_of, key};
 use crate::support::eventually;
-use serde_json::json;
+use serde_json::{Value, json};
 
 /// Fails until the circuit is open: buyers who were told that the provider is away.
 async fn open_circuit(till: &Till) {
@@ -45,13 +45,60 @@ async fn while_the_circuit_is_open_no_checkout_begins_and_it_closes_by_itself() 
     let text = till.app.metrics.encode().expect("encodes");
     assert!(text.contains("seatwire_provider_open"), "{text}");
 
+    // Nobody pays meanwhile, so nothing says that charges work again; the next buyer has a turn to find out.
     till.faults(&[("outage", "none")]).await;
-    eventually("the circuit to close by itself", || async { till.app.checkout.is_provider_open().then_some(()) }).await;
-    let paid = till.call(buyer, "checkout", fields).await;
+    let paid = until_admitted(&till, buyer, &fields).await;
     assert_eq!(paid["order"]["state"], "paid", "the same key goes on: {paid}");
+    assert!(till.app.checkout.is_provider_open(), "and the circuit is closed");
     let paid = till.call(declined, "pay", pay).await;
     assert_eq!(paid["order"]["state"], "paid", "{paid}");
     till.check_books().await;
+}
+
+/// The checkout by its key until the provider is asked.
+async fn until_admitted(till: &Till, buyer: Buyer, fields: &Value) -> Value {
+    eventually("the checkout to be let through", || async {
+        let answer = till.call(buyer, "checkout", fields.clone()).await;
+        (answer["error"]["code"] != "unavailable").then_some(answer)
+    })
+    .await
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn what_charges_have_opened_answered_reads_do_not_close_and_one_buyer_each_time_tries() {
+    let till = Till::open().await;
+    // Reads and new intents are answered; confirmations are not, and those who wait are looked after meanwhile.
+    let waiting = futures_util::future::join_all((100..120).map(|seat| {
+        let till = &till;
+        async move {
+            let (buyer, hold) = till.buyer_with(&[seat]).await;
+            (buyer, till.bought(buyer, &hold, "pm_sim_timeout_not_charged").await)
+        }
+    }))
+    .await;
+    assert!(waiting.iter().all(|(_, order)| order["state"] == "payment_unknown"), "{waiting:?}");
+    assert!(!till.app.checkout.is_provider_open(), "twenty charges in a row have failed");
+    for _ in 0..3 {
+        assert!(!till.app.checkout.probe_provider().await, "a read was answered, a charge was not");
+    }
+    let fields = async |seat, method: &str| {
+        let (buyer, hold) = till.buyer_with(&[seat]).await;
+        let mut fields = checkout_of(&hold, method);
+        fields["key"] = key().into();
+        (buyer, fields)
+    };
+    let (first, hanging) = fields(1, "pm_sim_timeout_not_charged").await;
+    let (second, good) = fields(3, "pm_card_visa").await;
+    let tried = until_admitted(&till, first, &hanging).await;
+    assert_eq!(tried["order"]["state"], "payment_unknown", "{tried}");
+    assert!(!till.app.checkout.is_provider_open());
+    let refused = till.call(second, "checkout", good.clone()).await;
+    assert_eq!(code(&refused), "unavailable", "the turn was another's: {refused}");
+    let paid = until_admitted(&till, second, &good).await;
+    assert_eq!(paid["order"]["state"], "paid", "{paid}");
+    assert!(till.app.checkout.is_provider_open(), "a charge was answered");
+    let (third, hold) = till.buyer_with(&[5]).await;
+    assert_eq!(till.bought(third, &hold, "pm_card_visa").await["state"], "paid");
 }
 
 #[tokio::test(flavor = "multi_thread")]

@@ -147,5 +147,5 @@ async fn a_provider_that_limits_our_rate_closes_no_till() {
         let answer = provider.intent("pi_x").await;
         assert!(matches!(answer, Err(ProviderError::Busy(_))), "{answer:?}");
     }
-    assert!(provider.is_admitting(), "it is there, and says so");
+    assert!(provider.is_open(), "it is there, and says so");
 }
