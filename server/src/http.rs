@@ -27,7 +27,6 @@ mod waitlist;
 use crate::app::App;
 use axum::Router;
 use axum::body::Body;
-use axum::extract::DefaultBodyLimit;
 use axum::response::Redirect;
 use axum::routing::{get, post};
 use http::Request;
@@ -74,7 +73,6 @@ pub fn router(app: Arc<App>) -> Router {
     // Outside of the limits: a provider tells everything from a handful of addresses, and its signature is the gate.
     let hooks = Router::new()
         .route("/v1/webhooks/payment", post(payment_webhook::receive))
-        .layer(DefaultBodyLimit::max(payment_webhook::MAX_WEBHOOK_BYTES))
         .method_not_allowed_fallback(refusal::no_method)
         .with_state(front.clone());
     let open = Router::new()

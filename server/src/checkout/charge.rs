@@ -87,9 +87,7 @@ impl Inner {
 
     /// Writes what an intent says; `None` when it says nothing new.
     pub(super) async fn write_seen(&self, row: &OrderRow, seen: &Intent) -> Result<Option<Stepped>, StoreError> {
-        if seen.amount_minor != row.total_minor || seen.currency != row.currency.as_str() {
-            tracing::error!(order = %row.id, intent = seen.id, "the intent is about another amount; a person must look");
-            open_payment::set_concern(self.store.pool(), row.id, Concern::AmountDiffers).await?;
+        if !self.is_about(row, seen).await? {
             return Ok(None);
         }
         if let Some(event) = final_event(seen.status)
@@ -124,6 +122,16 @@ impl Inner {
         Ok(Some(self.write(row.id, &[news]).await?))
     }
 
+    /// Whether an intent is about what the order costs; if not, a person is told.
+    pub(super) async fn is_about(&self, row: &OrderRow, seen: &Intent) -> Result<bool, StoreError> {
+        let is_same = seen.amount_minor == row.total_minor && seen.currency == row.currency.as_str();
+        if !is_same {
+            tracing::error!(order = %row.id, intent = seen.id, "the intent is about another amount; a person must look");
+            open_payment::set_concern(self.store.pool(), row.id, Concern::AmountDiffers).await?;
+        }
+        Ok(is_same)
+    }
+
     /// A step that must not get lost: tried again while Postgres is away.
     pub(super) async fn write(&self, id: OrderId, news: &[News<'_>]) -> Result<Stepped, StoreError> {
         let began = tokio::time::Instant::now();
@@ -140,7 +148,7 @@ impl Inner {
 }
 
 /// What a status that is final means for an order.
-const fn final_event(status: IntentStatus) -> Option<OrderEvent> {
+pub(super) const fn final_event(status: IntentStatus) -> Option<OrderEvent> {
     match status {
         IntentStatus::Succeeded => Some(OrderEvent::Succeeded),
         IntentStatus::Canceled => Some(OrderEvent::CancelConfirmed),

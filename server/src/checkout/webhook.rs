@@ -1,10 +1,13 @@
-//! What the provider says by itself. A signed word is kept before it is applied, and applied by finality, not by arrival:
-//! `succeeded` and `canceled` count as they stand, everything else only makes us ask the provider where the intent stands
-//! now. A word about an intent nobody knows waits a day.
+//! What the provider says by itself. A signed word is kept before it is applied, and is a nudge: it makes us ask where the
+//! intent, refund or charge stands now, and that is applied by finality, not by arrival. A word that says nothing an order
+//! that stands so could still do costs no question. A word about an intent nobody knows, or that the provider's own object
+//! contradicts, waits a day.
 
+use super::charge::final_event;
+use super::order::next;
 use super::payment::signature::{SignatureError, verify};
 use super::payment::stripe::read_intent;
-use super::payment::{Intent, IntentStatus, ProviderError};
+use super::payment::{Intent, ProviderError};
 use super::resolve::Looked;
 use super::{CheckoutError, Inner};
 use crate::store::order::OrderRow;
@@ -62,6 +65,8 @@ pub(super) enum Applied {
     NotYet,
     /// Nobody knows its intent, maybe not yet.
     NotOurs,
+    /// The provider's object says otherwise, maybe not for long: it may be read from a copy that lags.
+    Contradicted,
 }
 
 /// What a reading of the provider's list came to.
@@ -170,6 +175,11 @@ impl Inner {
                         open_payment::clear_unapplied(pool, &self.provider_name, intent).await?;
                     }
                 }
+                Ok(Applied::Contradicted) if now_ms.saturating_sub(event.received_ms) > UNKNOWN_KEEP_MS => {
+                    tracing::error!(event = event.id, kind = event.kind, "an event that was never true is dropped");
+                    done.push(event.id.clone());
+                }
+                Ok(Applied::Contradicted) => self.put_off_longer(event, "the provider's object says otherwise").await?,
                 Ok(Applied::NotYet) => self.put_off_longer(event, "something else comes first").await?,
                 Ok(Applied::NotOurs) if now_ms.saturating_sub(event.received_ms) > UNKNOWN_KEEP_MS => {
                     tracing::warn!(event = event.id, kind = event.kind, "an event about nothing of ours is dropped");
@@ -235,20 +245,7 @@ impl Inner {
         let raw = serde_json::from_str::<RawEvent>(&event.body).ok();
         let (object, said_s) = raw.map(|raw| (raw.data.object, raw.created)).unwrap_or_default();
         if event.kind.starts_with("payment_intent.") {
-            let said: Option<Intent> = read_intent(object);
-            match said.map(|said| (said.status, said)) {
-                Some((IntentStatus::Succeeded | IntentStatus::Canceled, said)) => {
-                    self.write_seen(&row, &said).await?;
-                }
-                _ if row.state.has_open_payment() => {
-                    // Not final: by now it may stand elsewhere.
-                    let looked = self.ask(&row).await?;
-                    if looked == Looked::Unanswered {
-                        order::hasten_check(self.store.pool(), row.id, self.clock.now_ms()).await?;
-                    }
-                }
-                _ => {}
-            }
+            return self.hear_of_intent(&row, read_intent(object)).await;
         } else if event.kind.starts_with("charge.dispute.") {
             if !self.see_dispute(&row, &event.kind, said_s, &object).await? {
                 return Err(CheckoutError::Internal(format!("{} carries no dispute", event.kind)));
@@ -257,6 +254,36 @@ impl Inner {
             return self.see_refund(&row, &object).await;
         }
         Ok(Applied::Done)
+    }
+
+    /// A word about an intent. The provider's own object decides: who has learnt a signing secret, or kept an old word, can
+    /// make us ask and nothing else.
+    async fn hear_of_intent(&self, row: &OrderRow, said: Option<Intent>) -> Result<Applied, CheckoutError> {
+        let is_final = match &said {
+            Some(said) => {
+                if !self.is_about(row, said).await? {
+                    return Ok(Applied::Done);
+                }
+                match final_event(said.status) {
+                    // A repetition.
+                    Some(event) if next(row.state, event).is_none() => return Ok(Applied::Done),
+                    event => event.is_some(),
+                }
+            }
+            None => false,
+        };
+        if !is_final && !row.state.has_open_payment() {
+            return Ok(Applied::Done);
+        }
+        match self.ask(row).await? {
+            Looked::Unanswered => {
+                order::hasten_check(self.store.pool(), row.id, self.clock.now_ms()).await?;
+                // What is not final the reconciler asks about anyway.
+                Ok(if is_final { Applied::NotYet } else { Applied::Done })
+            }
+            Looked::Waiting if is_final => Ok(Applied::Contradicted),
+            Looked::Waiting | Looked::Moved | Looked::Nothing => Ok(Applied::Done),
+        }
     }
 
     /// Reads the provider's own list of events from where it was last read, so that a webhook endpoint nobody can reach

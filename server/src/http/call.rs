@@ -4,7 +4,7 @@
 use super::Front;
 use super::refusal::Refusal;
 use crate::error;
-use axum::body::{Body, to_bytes};
+use axum::body::{Body, Bytes, to_bytes};
 use axum::extract::{FromRequest, FromRequestParts, Path};
 use http::request::Parts;
 use http::{HeaderMap, Request, StatusCode, header};
@@ -88,15 +88,7 @@ impl FromRequest<Front> for Call {
             discard(body).await;
             return Err(ErrorCode::TooLarge.into());
         }
-        let bytes = match tokio::time::timeout(BODY_WITHIN, to_bytes(body, max_bytes)).await {
-            Ok(Ok(bytes)) => bytes,
-            // Either it was too long or the client went away, who then does not read this.
-            Ok(Err(_)) => return Err(ErrorCode::TooLarge.into()),
-            Err(_) => {
-                let object = ErrorObject::new(ErrorCode::BadJson, "the body did not arrive in time");
-                return Err(Refusal::from(object).with_status(StatusCode::REQUEST_TIMEOUT));
-            }
-        };
+        let bytes = whole(body, max_bytes).await?;
         let fields = if bytes.is_empty() {
             Map::new()
         } else {
@@ -111,6 +103,19 @@ impl FromRequest<Front> for Call {
         // Two keys are two intentions, and nobody can say which one is meant.
         let key = if keys.next().is_some() { Some(Err(())) } else { key };
         Ok(Self { fields, key })
+    }
+}
+
+/// Reads a body to its end, within these bytes and in time.
+pub(super) async fn whole(body: Body, max_bytes: usize) -> Result<Bytes, Refusal> {
+    match tokio::time::timeout(BODY_WITHIN, to_bytes(body, max_bytes)).await {
+        Ok(Ok(bytes)) => Ok(bytes),
+        // Either it was too long or the client went away, who then does not read this.
+        Ok(Err(_)) => Err(ErrorCode::TooLarge.into()),
+        Err(_) => {
+            let object = ErrorObject::new(ErrorCode::BadJson, "the body did not arrive in time");
+            Err(Refusal::from(object).with_status(StatusCode::REQUEST_TIMEOUT))
+        }
     }
 }
 

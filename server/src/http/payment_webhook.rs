@@ -2,17 +2,21 @@
 //! shown to the provider.
 
 use super::Front;
+use super::call::whole;
+use super::reply::Answer;
 use crate::checkout::Received;
-use axum::body::Bytes;
+use axum::body::Body;
 use axum::extract::State;
+use axum::response::IntoResponse;
 use http::{HeaderMap, StatusCode};
 
 /// Largest webhook read; a provider's events are far smaller.
-pub(super) const MAX_WEBHOOK_BYTES: usize = 256 * 1024;
+const MAX_WEBHOOK_BYTES: usize = 256 * 1024;
 
-pub(super) async fn receive(State(front): State<Front>, headers: HeaderMap, body: Bytes) -> StatusCode {
+pub(super) async fn receive(State(front): State<Front>, headers: HeaderMap, body: Body) -> Answer {
+    let body = whole(body, MAX_WEBHOOK_BYTES).await?;
     let signature = headers.get("stripe-signature").and_then(|value| value.to_str().ok()).unwrap_or_default();
-    match front.app.checkout.receive_webhook(signature.to_owned(), body).await {
+    let status = match front.app.checkout.receive_webhook(signature.to_owned(), body).await {
         Ok(Received::Kept | Received::Repeated) => StatusCode::OK,
         Ok(Received::Forged(error)) => {
             // Anyone may send these, as many as they like: they are counted, not written to the log.
@@ -26,5 +30,6 @@ pub(super) async fn receive(State(front): State<Front>, headers: HeaderMap, body
             tracing::warn!(%error, "a webhook could not be kept");
             StatusCode::SERVICE_UNAVAILABLE
         }
-    }
+    };
+    Ok(status.into_response())
 }
