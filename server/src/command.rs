@@ -212,10 +212,17 @@ async fn answer(app: &App, asked: &Asked, command: &Command) -> Result<Answered,
 }
 
 /// An answer of the till.
-fn settled(answer: Result<CheckoutAnswer, CheckoutError>) -> Result<Answered, ErrorObject> {
+fn settled(
+    app: &App,
+    identity: IdentityId,
+    answer: Result<CheckoutAnswer, CheckoutError>,
+) -> Result<Answered, ErrorObject> {
     let answer = answer.map_err(|error| error::checkout(&error))?;
     let mut answered = match answer.outcome {
-        Ok(order) => Answered::ok(&OrderReply { order }),
+        Ok(order) => {
+            app.sender.shows_order(identity, &order);
+            Answered::ok(&OrderReply { order })
+        }
         Err(refusal) => Answered::from(error::checkout_refusal(&refusal)),
     };
     answered.is_replayed = answer.is_replayed;

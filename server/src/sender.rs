@@ -19,8 +19,8 @@ use listeners::Listeners;
 use parking_lot::RwLock;
 use seatwire_proto::client::Position;
 use seatwire_proto::code::CloseCode;
-use seatwire_proto::id::{EventId, HoldId, IdentityId, SessionId};
-use seatwire_proto::server::Push;
+use seatwire_proto::id::{EventId, HoldId, IdentityId, OrderId, SessionId};
+use seatwire_proto::server::{Order, OrderState, Push};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -39,22 +39,40 @@ pub trait Recipient: Send + Sync {
     fn dismiss(&self, code: CloseCode);
 }
 
-/// What a push says of a hold, and when in its event's life that was, so that pushes that meet in the wrong order can be told
+/// What a push changes, and its place among others about the same, so that pushes that meet in the wrong order can be told
 /// apart.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-struct Change {
-    hold: HoldId,
-    /// `None` = the hold is over, which nothing follows.
-    at: Option<Position>,
+enum Change {
+    /// A hold, at this moment of its event's life.
+    Hold { hold: HoldId, at: Position },
+    /// The hold is over, which nothing follows.
+    HoldEnd { hold: HoldId },
+    /// An order, by the number of what caused the push.
+    Order { order: OrderId, at: u64, is_final: bool },
 }
 
 impl Change {
     fn of(push: &Push, at: Option<Position>) -> Option<Self> {
         match push {
-            Push::HoldUpdate { id, hold: None } => Some(Self { hold: *id, at: None }),
-            Push::HoldUpdate { id, .. } => Some(Self { hold: *id, at: Some(at?) }),
+            Push::HoldUpdate { id, hold: None } => Some(Self::HoldEnd { hold: *id }),
+            Push::HoldUpdate { id, .. } => Some(Self::Hold { hold: *id, at: at? }),
             _ => None,
         }
+    }
+}
+
+/// Whether an order that stands so never again waits for its payment: whatever says so is older.
+const fn is_final(state: OrderState) -> bool {
+    match state {
+        OrderState::PaymentPending
+        | OrderState::ActionRequired
+        | OrderState::PaymentDeclined
+        | OrderState::PaymentUnknown => false,
+        OrderState::Paid
+        | OrderState::Cancelled
+        | OrderState::RefundDue
+        | OrderState::PartiallyRefunded
+        | OrderState::Refunded => true,
     }
 }
 
@@ -195,11 +213,26 @@ impl Sender {
     ) -> Option<OwnPush> {
         let frame = framed(push)?;
         let change = Change::of(push, at);
-        self.tell_identity(identity, change.as_ref(), session, &frame);
-        if let Some(remote) = &self.inner.remote {
-            remote.courier.carry(identity, change, &frame);
-        }
+        self.tell_everywhere(identity, change, session, &frame);
         session.map(|_| OwnPush { identity, change, frame })
+    }
+
+    /// The same of an order as it stands at `at`, a number that grows with each change of the order. One that stood so earlier
+    /// than what a session knows is not told.
+    pub fn order_to_identity(&self, identity: IdentityId, at: u64, order: Order) {
+        let change = Change::Order { order: order.id, at, is_final: is_final(order.state) };
+        if let Some(frame) = framed(&Push::OrderUpdate { order }) {
+            self.tell_everywhere(identity, Some(change), None, &frame);
+        }
+    }
+
+    /// An order is about to be shown in a reply: if it is final, sessions of this node are not told of it as it stood before.
+    pub fn shows_order(&self, identity: IdentityId, order: &Order) {
+        if is_final(order.state)
+            && let Some(mut listeners) = self.inner.identities.get_mut(&identity)
+        {
+            listeners.note_final(order.id);
+        }
     }
 
     /// Has a reply written, with what the session is told behind it unless something later was told meanwhile.
@@ -261,6 +294,13 @@ impl Sender {
         entry.get_mut().recipients.retain(|recipient| recipient.session_id() != session);
         if entry.get().recipients.is_empty() {
             entry.remove();
+        }
+    }
+
+    fn tell_everywhere(&self, identity: IdentityId, change: Option<Change>, but: Option<SessionId>, frame: &Bytes) {
+        self.tell_identity(identity, change.as_ref(), but, frame);
+        if let Some(remote) = &self.inner.remote {
+            remote.courier.carry(identity, change, frame);
         }
     }
 

@@ -7,5 +7,5 @@ use seatwire_proto::server::ErrorObject;
 
 pub(super) async fn run(app: &App, asked: &Asked, body: &Cancel) -> Result<Answered, ErrorObject> {
     let request = asked.order_request(body.order)?;
-    settled(app.checkout.cancel(request).await)
+    settled(app, request.identity, app.checkout.cancel(request).await)
 }

@@ -15,8 +15,9 @@ pub(super) async fn run(app: &App, asked: &Asked, command: &Command, body: &Chec
         let (path, message) = ("/buyer/email".into(), "expected an e-mail address".into());
         return Err(error::bad_field(&FieldError { path, message }));
     }
+    let identity = asked.identity()?;
     let request = CheckoutRequest {
-        identity: asked.identity()?,
+        identity,
         key: asked.key.clone().ok_or_else(|| error::refuse(ErrorCode::BadField))?,
         fingerprint: asked.fingerprint,
         hold: body.hold,
@@ -24,5 +25,5 @@ pub(super) async fn run(app: &App, asked: &Asked, command: &Command, body: &Chec
         method: body.payment.method.clone(),
         expect_total_minor: body.expect_total_minor,
     };
-    settled(app.checkout.checkout(request).await)
+    settled(app, identity, app.checkout.checkout(request).await)
 }

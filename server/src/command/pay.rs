@@ -8,5 +8,5 @@ use seatwire_proto::server::ErrorObject;
 pub(super) async fn run(app: &App, asked: &Asked, command: &Command, body: &Pay) -> Result<Answered, ErrorObject> {
     check_bounds(command)?;
     let request = asked.order_request(body.order)?;
-    settled(app.checkout.pay(request, body.payment.method.clone()).await)
+    settled(app, request.identity, app.checkout.pay(request, body.payment.method.clone()).await)
 }

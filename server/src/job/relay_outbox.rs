@@ -67,7 +67,7 @@ async fn deliver(app: &App, row: &OutboxRow) -> anyhow::Result<()> {
         app.checkout.shelf_knows(order.id);
     }
     let view = app.checkout.view(&order).await?;
-    app.sender.to_identity(order.identity, &Push::OrderUpdate { order: view });
+    app.sender.order_to_identity(order.identity, row.id.cast_unsigned(), view);
     Ok(())
 }
 

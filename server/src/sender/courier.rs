@@ -2,16 +2,17 @@
 //! ten thousand pushes a second a batch costs Redis and the nodes a fraction of what a message and a channel an identity do.
 //! A batch goes as soon as the one before it is published, so a lone push waits for nothing.
 //!
-//! A batch: the node's number (u64), then per push the identity (16 bytes); what it says of a hold: 0 = nothing with a place,
-//! 1 = a change, 2 = its end (u8), the hold (16 bytes), epoch (u32) and seq (u64); the frame's length (u32) and the frame.
-//! Little endian.
+//! A batch: the node's number (u64), then per push the identity (16 bytes); what it says: 0 = nothing with a place, 1 = a
+//! hold's change, 2 = its end, 3 = an order that waits for its payment, 4 = one that is final (u8); the hold or order (16
+//! bytes), epoch (u32) and seq (u64) of a hold, or 0 and the number of an order's change; the frame's length (u32) and the
+//! frame. Little endian.
 
 use super::{Change, Publisher};
 use crate::metrics::Metrics;
 use crate::subscriber::{Subscriber, SubscriberError};
 use bytes::{BufMut, Bytes, BytesMut};
 use seatwire_proto::client::Position;
-use seatwire_proto::id::{HoldId, IdentityId};
+use seatwire_proto::id::{HoldId, IdentityId, OrderId};
 use std::hash::{DefaultHasher, Hash, Hasher};
 use std::sync::Arc;
 use tokio::sync::mpsc;
@@ -29,10 +30,12 @@ const CLUSTER_CHANNELS: u64 = 8;
 const NODE_LEN: usize = size_of::<u64>();
 const ENTRY_HEAD_LEN: usize = 16 + 1 + 16 + 4 + 8 + size_of::<u32>();
 
-/// What a push says of a hold.
+/// What a push says.
 const NOTHING: u8 = 0;
-const CHANGE: u8 = 1;
-const END: u8 = 2;
+const HOLD: u8 = 1;
+const HOLD_END: u8 = 2;
+const ORDER_OPEN: u8 = 3;
+const ORDER_FINAL: u8 = 4;
 
 /// A push on its way.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -111,16 +114,19 @@ type Entry<'a> = (IdentityId, Option<Change>, &'a [u8]);
 fn split_entry(bytes: &[u8]) -> Option<(Entry<'_>, &[u8])> {
     let (identity, rest) = bytes.split_first_chunk::<16>()?;
     let (&[says], rest) = rest.split_first_chunk::<1>()?;
-    let (hold, rest) = rest.split_first_chunk::<16>()?;
+    let (what, rest) = rest.split_first_chunk::<16>()?;
     let (epoch, rest) = rest.split_first_chunk::<4>()?;
     let (seq, rest) = rest.split_first_chunk::<8>()?;
     let (len, rest) = rest.split_first_chunk::<4>()?;
     let (frame, behind) = rest.split_at_checked(u32::from_le_bytes(*len) as usize)?;
-    let hold = HoldId::from_uuid(uuid::Uuid::from_bytes(*hold));
-    let at = Position { epoch: u32::from_le_bytes(*epoch), seq: u64::from_le_bytes(*seq) };
+    let (what, seq) = (uuid::Uuid::from_bytes(*what), u64::from_le_bytes(*seq));
+    let hold = HoldId::from_uuid(what);
+    let of_order = |is_final| Change::Order { order: OrderId::from_uuid(what), at: seq, is_final };
     let change = match says {
-        CHANGE => Some(Change { hold, at: Some(at) }),
-        END => Some(Change { hold, at: None }),
+        HOLD => Some(Change::Hold { hold, at: Position { epoch: u32::from_le_bytes(*epoch), seq } }),
+        HOLD_END => Some(Change::HoldEnd { hold }),
+        ORDER_OPEN => Some(of_order(false)),
+        ORDER_FINAL => Some(of_order(true)),
         _ => None,
     };
     Some(((IdentityId::from_uuid(uuid::Uuid::from_bytes(*identity)), change, frame), behind))
@@ -155,12 +161,18 @@ fn pack(node: u64, parcels: &[Parcel]) -> Bytes {
     batch.put_u64_le(node);
     for Parcel { identity, change, frame } in parcels {
         batch.put_slice(identity.uuid().as_bytes());
-        let says = change.map_or(NOTHING, |change| if change.at.is_some() { CHANGE } else { END });
+        let (says, what, epoch, seq) = match *change {
+            None => (NOTHING, uuid::Uuid::nil(), 0, 0),
+            Some(Change::Hold { hold, at }) => (HOLD, hold.uuid(), at.epoch, at.seq),
+            Some(Change::HoldEnd { hold }) => (HOLD_END, hold.uuid(), 0, 0),
+            Some(Change::Order { order, at, is_final }) => {
+                (if is_final { ORDER_FINAL } else { ORDER_OPEN }, order.uuid(), 0, at)
+            }
+        };
         batch.put_u8(says);
-        batch.put_slice(&change.map_or([0; 16], |change| *change.hold.uuid().as_bytes()));
-        let at = change.and_then(|change| change.at).unwrap_or(Position { epoch: 0, seq: 0 });
-        batch.put_u32_le(at.epoch);
-        batch.put_u64_le(at.seq);
+        batch.put_slice(what.as_bytes());
+        batch.put_u32_le(epoch);
+        batch.put_u64_le(seq);
         batch.put_u32_le(u32::try_from(frame.len()).expect("a push is far below 4 GB"));
         batch.put_slice(frame);
     }
@@ -201,12 +213,14 @@ mod tests {
 
     #[test]
     fn a_batch_is_read_as_it_was_packed_but_by_its_own_node() {
-        let hold = HoldId::generate();
+        let (hold, order) = (HoldId::generate(), OrderId::generate());
         let at = Position { epoch: 3, seq: 1 << 40 };
         let parcels = vec![
             parcel(None, "one"),
-            parcel(Some(Change { hold, at: Some(at) }), ""),
-            parcel(Some(Change { hold, at: None }), "three"),
+            parcel(Some(Change::Hold { hold, at }), ""),
+            parcel(Some(Change::HoldEnd { hold }), "three"),
+            parcel(Some(Change::Order { order, at: 1 << 50, is_final: false }), "four"),
+            parcel(Some(Change::Order { order, at: 0, is_final: true }), "five"),
         ];
         let batch = pack(7, &parcels);
         assert_eq!(read(8, &batch), (parcels, 0));

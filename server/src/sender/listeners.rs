@@ -1,34 +1,78 @@
-//! The sessions of one identity on this node, and how far they know its holds. Pushes about a hold come from several nodes by
-//! several ways; the last one that a page hears must be the truth, so one that is overtaken is not told any more.
+//! The sessions of one identity on this node, and how far they know its holds and orders. Pushes about them come from several
+//! nodes by several ways; the last one that a page hears must be the truth, so one that is overtaken is not told any more.
 
 use super::{Change, Recipient};
 use bytes::Bytes;
 use seatwire_proto::client::Position;
-use seatwire_proto::id::{HoldId, SessionId};
+use seatwire_proto::id::{HoldId, OrderId, SessionId};
 use std::sync::Arc;
 
 /// Holds of an identity whose last change is remembered: one an event is open at a time. The longest known gives way; the
 /// next push about it is told whatever it says.
 const MAX_KNOWN_HOLDS: usize = 8;
+/// Orders of an identity that are remembered so: more than anybody has under way at once.
+const MAX_KNOWN_ORDERS: usize = 16;
+
+/// How far an order is known.
+#[derive(Debug, Clone, Copy)]
+struct KnownOrder {
+    order: OrderId,
+    at: u64,
+    is_final: bool,
+}
 
 #[derive(Default)]
 pub(super) struct Listeners {
     /// The oldest first.
     pub(super) recipients: Vec<Arc<dyn Recipient>>,
     /// The last change told of each hold; `None` = it is over.
-    known: Vec<(HoldId, Option<Position>)>,
+    holds: Vec<(HoldId, Option<Position>)>,
+    orders: Vec<KnownOrder>,
 }
 
 impl Listeners {
-    /// Whether nothing later is known of the hold.
+    /// Whether nothing later is known of what changed.
     pub(super) fn is_news(&self, change: &Change) -> bool {
-        let known = self.known.iter().find(|(hold, _)| *hold == change.hold).map(|(_, at)| at);
-        match (change.at, known) {
-            (Some(_), Some(None)) => false,
-            (Some(at), Some(Some(known))) => (at.epoch, at.seq) >= (known.epoch, known.seq),
-            // The end is told whenever it comes, and what nothing is known of.
-            (None, _) | (Some(_), None) => true,
+        match *change {
+            Change::Hold { hold, at } => match self.holds.iter().find(|(known, _)| *known == hold) {
+                Some((_, None)) => false,
+                Some((_, Some(known))) => (at.epoch, at.seq) >= (known.epoch, known.seq),
+                None => true,
+            },
+            // The end is told whenever it comes.
+            Change::HoldEnd { .. } => true,
+            // Told again after a failure it has the same number, and may say more.
+            Change::Order { order, at, is_final } => match self.orders.iter().find(|known| known.order == order) {
+                Some(known) => at >= known.at && (is_final || !known.is_final),
+                None => true,
+            },
         }
+    }
+
+    /// Remembers that an order was shown in a state behind which it never waits for its payment again.
+    pub(super) fn note_final(&mut self, order: OrderId) {
+        let at = self.orders.iter().find(|known| known.order == order).map_or(0, |known| known.at);
+        self.note(&Change::Order { order, at, is_final: true });
+    }
+
+    fn note(&mut self, change: &Change) {
+        let (hold, at) = match *change {
+            Change::Hold { hold, at } => (hold, Some(at)),
+            Change::HoldEnd { hold } => (hold, None),
+            Change::Order { order, at, is_final } => {
+                self.orders.retain(|known| known.order != order);
+                if self.orders.len() >= MAX_KNOWN_ORDERS {
+                    self.orders.remove(0);
+                }
+                self.orders.push(KnownOrder { order, at, is_final });
+                return;
+            }
+        };
+        self.holds.retain(|(known, _)| *known != hold);
+        if self.holds.len() >= MAX_KNOWN_HOLDS {
+            self.holds.remove(0);
+        }
+        self.holds.push((hold, at));
     }
 
     /// Tells all sessions but one, unless it is no news.
@@ -37,11 +81,7 @@ impl Listeners {
             if !self.is_news(change) {
                 return;
             }
-            self.known.retain(|(hold, _)| *hold != change.hold);
-            if self.known.len() >= MAX_KNOWN_HOLDS {
-                self.known.remove(0);
-            }
-            self.known.push((change.hold, change.at));
+            self.note(change);
         }
         for recipient in &self.recipients {
             if but.is_none_or(|session| recipient.session_id() != session) {
@@ -76,8 +116,9 @@ mod tests {
             Listeners { recipients: vec![Arc::clone(&page) as Arc<dyn Recipient>], ..Listeners::default() };
         let (hold, other) = (HoldId::generate(), HoldId::generate());
         let at = |epoch, seq| Some(Position { epoch, seq });
-        let mut tell = |hold, at, text: &'static str| {
-            listeners.tell(Some(&Change { hold, at }), None, &Bytes::from_static(text.as_bytes()));
+        let mut tell = |hold, at: Option<Position>, text: &'static str| {
+            let change = at.map_or(Change::HoldEnd { hold }, |at| Change::Hold { hold, at });
+            listeners.tell(Some(&change), None, &Bytes::from_static(text.as_bytes()));
         };
         tell(hold, at(1, 5), "5");
         tell(hold, at(1, 4), "4, overtaken");
@@ -96,15 +137,43 @@ mod tests {
         let page = Arc::new(Page(SessionId::generate(), Mutex::default()));
         let mut listeners =
             Listeners { recipients: vec![Arc::clone(&page) as Arc<dyn Recipient>], ..Listeners::default() };
-        let first = Change { hold: HoldId::generate(), at: Some(Position { epoch: 1, seq: 9 }) };
+        let hold = HoldId::generate();
+        let first = Change::Hold { hold, at: Position { epoch: 1, seq: 9 } };
         listeners.tell(Some(&first), Some(page.0), &Bytes::new());
         assert!(page.1.lock().is_empty());
-        let older = Change { at: Some(Position { epoch: 1, seq: 8 }), ..first };
+        let older = Change::Hold { hold, at: Position { epoch: 1, seq: 8 } };
         assert!(!listeners.is_news(&older));
         for _ in 0..MAX_KNOWN_HOLDS {
-            listeners.tell(Some(&Change { hold: HoldId::generate(), at: None }), None, &Bytes::new());
+            listeners.tell(Some(&Change::HoldEnd { hold: HoldId::generate() }), None, &Bytes::new());
         }
-        assert_eq!(listeners.known.len(), MAX_KNOWN_HOLDS);
+        assert_eq!(listeners.holds.len(), MAX_KNOWN_HOLDS);
         assert!(listeners.is_news(&older), "forgotten");
+    }
+
+    #[test]
+    fn an_order_never_stands_as_it_stood_before() {
+        let page = Arc::new(Page(SessionId::generate(), Mutex::default()));
+        let mut listeners =
+            Listeners { recipients: vec![Arc::clone(&page) as Arc<dyn Recipient>], ..Listeners::default() };
+        let (order, shown) = (OrderId::generate(), OrderId::generate());
+        let tell = |listeners: &mut Listeners, order, at, is_final, text: &'static str| {
+            listeners.tell(Some(&Change::Order { order, at, is_final }), None, &Bytes::from_static(text.as_bytes()));
+        };
+        tell(&mut listeners, order, 7, false, "unknown");
+        tell(&mut listeners, order, 5, false, "pending, overtaken");
+        tell(&mut listeners, order, 7, true, "paid, told again");
+        tell(&mut listeners, order, 8, false, "pending: what is final stays so");
+        tell(&mut listeners, order, 9, true, "refund due");
+        tell(&mut listeners, order, 8, true, "paid, overtaken");
+        tell(&mut listeners, shown, 3, false, "pending");
+        listeners.note_final(shown);
+        tell(&mut listeners, shown, 4, false, "unknown, after a reply said paid");
+        tell(&mut listeners, shown, 5, true, "paid");
+        let told: Vec<Bytes> = page.1.lock().clone();
+        assert_eq!(told, ["unknown", "paid, told again", "refund due", "pending", "paid"]);
+        for _ in 0..MAX_KNOWN_ORDERS {
+            tell(&mut listeners, OrderId::generate(), 1, true, "");
+        }
+        assert_eq!(listeners.orders.len(), MAX_KNOWN_ORDERS);
     }
 }
