@@ -5,7 +5,7 @@ use super::MAX_SEATS_PER_COMMAND;
 use super::bounds::{FieldError, check_amount, check_distinct, check_quantity};
 use crate::id::{EventId, HoldId};
 use crate::seat::{AreaIndex, SeatIndex, SectionIndex};
-use serde::{Deserialize, Serialize};
+use serde::{Deserialize, Deserializer, Serialize};
 
 /// Holds these seats, all or none.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -86,11 +86,16 @@ pub struct Release {
     /// Which hold.
     pub hold: HoldId,
     /// Only these seats.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[serde(default, deserialize_with = "given", skip_serializing_if = "Option::is_none")]
     pub seats: Option<Vec<SeatIndex>>,
     /// Only these places.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[serde(default, deserialize_with = "given", skip_serializing_if = "Option::is_none")]
     pub areas: Option<Vec<AreaQuantity>>,
+}
+
+/// A list that is there: null is none, and must not read as a wish to give everything back.
+fn given<'de, T: Deserialize<'de>, D: Deserializer<'de>>(list: D) -> Result<Option<T>, D::Error> {
+    T::deserialize(list).map(Some)
 }
 
 pub(super) fn check_seats(seats: &[SeatIndex]) -> Result<(), FieldError> {

@@ -74,7 +74,7 @@ async fn of_a_hundred_buyers_of_one_seat_exactly_one_gets_it() {
 async fn all_or_nothing_and_only_ones_own() {
     let (stage, event) = Stage::with_event(&Draft { blocked: vec![9], ..Draft::default() }).await;
     let node = stage.node().await;
-    let (mut first, _) = Client::guest(&node.url).await;
+    let (mut first, guest) = Client::guest(&node.url).await;
     let (mut second, _) = Client::guest(&node.url).await;
     let held = first.call("hold", json!({"key": "1", "event": event, "seats": [1]})).await;
     let reply = second.call("hold", json!({"key": "1", "event": event, "seats": [0, 1, 2, 9]})).await;
@@ -102,6 +102,20 @@ async fn all_or_nothing_and_only_ones_own() {
         ("bad_field", &json!("/seats/1")),
         "not in the hold: {reply}"
     );
+    // A list that is null is no list: it must not read as all of the hold.
+    for (key, field) in [("7", "seats"), ("8", "areas")] {
+        let reply = first.call("release", json!({"key": key, "hold": mine, field: null})).await;
+        assert_eq!(
+            (code(&reply), &reply["error"]["data"]["path"]),
+            ("bad_field", &json!(format!("/{field}"))),
+            "{reply}"
+        );
+    }
+    let path = format!("/v1/holds/{}/release", mine.as_str().expect("an id"));
+    let (status, body) = guest.post(&path, "9", json!({"seats": null})).await;
+    assert_eq!((status, &body["error"]["data"]["path"]), (400, &json!("/seats")), "{body}");
+    let reply = first.call("release", json!({"key": "10", "hold": mine})).await;
+    assert_eq!((code(&reply), &reply["hold"]), ("ok", &json!(null)), "all of it was still there: {reply}");
 }
 
 #[tokio::test]
