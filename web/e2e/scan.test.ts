@@ -1,5 +1,5 @@
 //! The doors' scanner against the real server: a camera that sees a real ticket's QR code, a hand-held scanner's typing, two doors
-//! at once, a door without a network, and axe on every state. Needs SEATWIRE_ADMIN_URL and a key for doors and orders.
+//! at once, doors without a network, and axe on every state. Needs SEATWIRE_DOOR_URL, SEATWIRE_ADMIN_URL and a key for doors and orders.
 import { generateKeyPairSync, randomUUID, sign } from "node:crypto";
 import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
@@ -9,7 +9,8 @@ import encodeQR from "qr";
 import { afterAll, describe, expect, it } from "vitest";
 import { axe, BASE, DESKTOP, open, PHONE, useBrowser } from "./browser";
 
-const ADMIN = process.env.SEATWIRE_ADMIN_URL ?? "http://127.0.0.1:9090";
+const ADMIN = process.env.SEATWIRE_ADMIN_URL ?? "http://127.0.0.1:8081";
+const DOOR = process.env.SEATWIRE_DOOR_URL ?? "http://127.0.0.1:8082";
 const KEY = process.env.SEATWIRE_ADMIN_KEY ?? "";
 
 interface Ticket {
@@ -84,7 +85,7 @@ function film(text: string): string {
 }
 
 async function openDoor(page: Page, event: string, name = "North"): Promise<void> {
-  await page.goto(`${ADMIN}/scan/?event=${event}`);
+  await page.goto(`${DOOR}/scan/?event=${event}`);
   await page.getByLabel("Door key").fill(KEY);
   await page.getByLabel("Name of this door").fill(name);
   await page.getByRole("button", { name: "Continue" }).click();
@@ -153,7 +154,7 @@ describe("a scanner that types", () => {
     });
     expect(refund.status).toBe(200);
     const { page, errors } = await open(stage.browser, DESKTOP);
-    await page.goto(`${ADMIN}/scan`);
+    await page.goto(`${DOOR}/scan`);
     await page.getByLabel("Door key").fill("sk_not_a_key");
     await page.getByLabel("Name of this door").fill("North");
     await page.keyboard.press("Enter");
@@ -190,10 +191,35 @@ describe("a scanner that types", () => {
 
   it("speaks German where the browser does", async () => {
     const { page } = await open(stage.browser, { ...PHONE, locale: "de-DE" });
-    await page.goto(`${ADMIN}/scan/`);
+    await page.goto(`${DOOR}/scan/`);
     await page.getByRole("heading", { name: "Eingang öffnen" }).waitFor();
     expect(await page.evaluate(() => document.documentElement.lang)).toBe("de");
   });
+});
+
+describe("two tabs of one door", () => {
+  it("admit one person when they scan one ticket together", async () => {
+    const { order } = await buy(stage.small.id, 2);
+    const { page: first } = await open(stage.browser, DESKTOP);
+    await openDoor(first, stage.small.id);
+    const second = await first.context().newPage();
+    await openDoor(second, stage.small.id);
+    const tabs = [first, second];
+    const kinds = await Promise.all(tabs.map((page) => type(page, order.tickets[0].qr)));
+    expect(kinds.sort()).toEqual(["admitted", "used"]);
+    // Without a network one of them keeps it, and the other knows of it.
+    await first.context().setOffline(true);
+    expect(await type(first, order.tickets[1].qr)).toBe("offline");
+    expect(await type(second, order.tickets[1].qr)).toBe("offline_again");
+    await first.context().setOffline(false);
+    for (const page of tabs) await page.locator(".net", { hasText: /^Online$/ }).waitFor();
+    // It was told once: somebody asks again and it was that door.
+    const { page: south } = await open(stage.browser, DESKTOP);
+    await openDoor(south, stage.small.id, "South");
+    expect(await type(south, order.tickets[1].qr)).toBe("used");
+    expect(await south.locator(".answer").textContent()).toMatch(/door North/);
+    for (const page of tabs) expect(await page.getByText("was refused").count()).toBe(0);
+  }, 180_000);
 });
 
 describe("two doors", () => {
@@ -209,6 +235,27 @@ describe("two doors", () => {
     const kinds = await Promise.all(doors.map((page) => type(page, order.tickets[0].qr)));
     expect(kinds.sort()).toEqual(["admitted", "used"]);
   });
+
+  it("tell the second of two that let one ticket in without a network, once both are back", async () => {
+    const { order } = await buy(stage.small.id, 1);
+    const [north, south] = await Promise.all(
+      ["North", "South"].map(async (name) => {
+        const { page } = await open(stage.browser, PHONE);
+        await openDoor(page, stage.small.id, name);
+        await page.context().setOffline(true);
+        return page;
+      }),
+    );
+    for (const page of [north, south]) expect(await type(page, order.tickets[0].qr)).toBe("offline");
+    await north.context().setOffline(false);
+    await north.locator(".net", { hasText: /^Online$/ }).waitFor();
+    expect(await north.locator(".last").textContent()).toMatch(/confirmed/);
+    await south.context().setOffline(false);
+    await south.getByText("1 ticket let in offline was refused").waitFor();
+    expect(await south.locator(".late").textContent()).toMatch(/Already admitted/);
+    expect(await north.getByText("was refused").count()).toBe(0);
+    expect(await axe(south)).toEqual([]);
+  }, 180_000);
 
   it("refuse the old code of a ticket that was passed on, at once and both", async () => {
     const { order, token } = await buy(stage.small.id, 1);

@@ -62,6 +62,7 @@ function SignIn() {
     isBusy.value = true;
     await desk.signIn(key.current?.value ?? "", door.current?.value ?? "");
     isBusy.value = false;
+    if (desk.failure.value === "key") key.current?.select();
   };
   return (
     <form class="card" onSubmit={(event) => void submit(event)} noValidate>
@@ -94,7 +95,7 @@ function SignIn() {
       <p class="hint" id="door-name-hint">
         {words.doorHint}
       </p>
-      <button class="primary" type="submit" disabled={isBusy.value}>
+      <button class="button" type="submit" disabled={isBusy.value}>
         {words.go}
       </button>
     </form>
@@ -120,7 +121,7 @@ function Pick() {
           </li>
         ))}
       </ul>
-      <button class="quiet" type="button" onClick={desk.end}>
+      <button class="button quiet" type="button" onClick={desk.end}>
         {words.back}
       </button>
     </section>
@@ -296,24 +297,27 @@ function Camera() {
       <div class="picture" hidden={!isWanted.value}>
         <video ref={video} playsInline muted aria-label={words.aim} />
         <div class="aim" aria-hidden="true" />
+        <p class="aim-words" aria-hidden="true">
+          {words.aim}
+        </p>
       </div>
       <div role="alert" class="alert-place">
         {problem.value && <p class="failure">{words[problem.value]}</p>}
       </div>
       <div class="row">
         {isWanted.value ? (
-          <button type="button" class="quiet" onClick={stopCamera}>
+          <button type="button" class="button quiet" onClick={stopCamera}>
             {words.stop}
           </button>
         ) : (
-          <button type="button" class="primary" onClick={() => void startCamera()}>
+          <button type="button" class="button" onClick={() => void startCamera()}>
             {words.start}
           </button>
         )}
         {hasLamp.value && reader.value && (
           <button
             type="button"
-            class="quiet"
+            class="button quiet"
             aria-pressed={isLampOn.value}
             onClick={() => {
               isLampOn.value = !isLampOn.value;
@@ -366,7 +370,7 @@ function Typed() {
           maxLength={512}
           aria-describedby="typed-hint"
         />
-        <button class="quiet" type="submit">
+        <button class="button quiet" type="submit">
           {words.check}
         </button>
       </div>
@@ -428,10 +432,10 @@ function Ends() {
     <div class="ends">
       <Languages />
       <div class="row">
-        <button class="quiet" type="button" onClick={() => void desk.leaveEvent()}>
+        <button class="button quiet" type="button" onClick={() => void desk.leaveEvent()}>
           {words.changeEvent}
         </button>
-        <button class="quiet" type="button" onClick={end}>
+        <button class="button quiet" type="button" onClick={end}>
           {words.end}
         </button>
       </div>
