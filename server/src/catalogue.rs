@@ -22,7 +22,7 @@ use seatwire_proto::server::EventSummary;
 use sqlx::PgPool;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
-use tokio::sync::Semaphore;
+use tokio::sync::{OnceCell, Semaphore};
 
 /// Younger pages are given without a look: the price of a look a second per event and node.
 const FRESH_MS: u64 = 1_000;
@@ -48,7 +48,7 @@ struct Inner {
     clock: Clock,
     events: DashMap<EventId, Arc<Entry>>,
     numbers: DashMap<u32, EventId>,
-    layouts: DashMap<String, Arc<StoredLayout>>,
+    layouts: DashMap<String, Arc<OnceCell<Arc<StoredLayout>>>>,
     taken: DashMap<EventId, (u64, u32)>,
     loads: Semaphore,
     loading: DashMap<EventId, Arc<tokio::sync::Mutex<()>>>,
@@ -59,6 +59,12 @@ struct Entry {
     page: Mutex<Arc<EventPage>>,
     checked_ms: AtomicU64,
     is_checking: AtomicBool,
+}
+
+/// Why there is no plan.
+enum NoLayout {
+    Unknown,
+    Failed(StoreError),
 }
 
 impl Catalogue {
@@ -183,31 +189,44 @@ impl Catalogue {
     /// # Errors
     /// Postgres' own; `Malformed` when the stored plan is damaged.
     pub async fn layout(&self, hash: &str) -> Result<Option<Arc<StoredLayout>>, StoreError> {
-        if let Some(layout) = self.0.layouts.get(hash) {
-            return Ok(Some(layout.clone()));
+        let known = self.0.layouts.get(hash).map(|cell| Arc::clone(&cell));
+        if let Some(layout) = known.as_ref().and_then(|cell| cell.get()) {
+            return Ok(Some(Arc::clone(layout)));
         }
         // Boxed like all that is asked of Postgres here: a command that finds what it needs in memory pays nothing for it.
         Box::pin(self.load_layout(hash)).await
     }
 
+    /// Reads a plan once, however many ask for it.
     async fn load_layout(&self, hash: &str) -> Result<Option<Arc<StoredLayout>>, StoreError> {
-        let _permit = self.permit().await?;
-        if let Some(layout) = self.0.layouts.get(hash) {
-            return Ok(Some(layout.clone()));
+        let cell = Arc::clone(&self.0.layouts.entry(hash.to_owned()).or_default());
+        let loaded = cell.get_or_try_init(|| self.read_layout(hash)).await;
+        if loaded.is_err() {
+            self.0.layouts.remove_if(hash, |_, cell| !cell.initialized());
         }
+        match loaded {
+            Ok(layout) => Ok(Some(Arc::clone(layout))),
+            Err(NoLayout::Unknown) => Ok(None),
+            Err(NoLayout::Failed(error)) => Err(error),
+        }
+    }
+
+    async fn read_layout(&self, hash: &str) -> Result<Arc<StoredLayout>, NoLayout> {
+        let _permit = self.permit().await.map_err(NoLayout::Failed)?;
         let stored = |pool| async move { crate::store::layout::stored_json(&pool, hash).await };
-        let Some(stored_json) = self.0.store.find(stored).await? else { return Ok(None) };
-        // Milliseconds of parsing and packing for a stadium: not on a thread that drives sockets.
+        let stored_json = self.0.store.find(stored).await.map_err(NoLayout::Failed)?.ok_or(NoLayout::Unknown)?;
+        // Milliseconds of parsing for a stadium: not on a thread that drives sockets.
         let layout = tokio::task::spawn_blocking(move || StoredLayout::from_stored_json(&stored_json))
             .await
-            .map_err(|error| StoreError::Malformed(error.to_string()))??;
-        let layout = Arc::new(layout);
-        while self.0.layouts.len() >= MAX_LAYOUTS {
-            let Some(other) = self.0.layouts.iter().next().map(|entry| entry.key().clone()) else { break };
+            .map_err(|error| NoLayout::Failed(StoreError::Malformed(error.to_string())))?
+            .map_err(NoLayout::Failed)?;
+        while self.0.layouts.len() > MAX_LAYOUTS {
+            let Some(other) = self.0.layouts.iter().map(|entry| entry.key().clone()).find(|other| other != hash) else {
+                break;
+            };
             self.0.layouts.remove(&other);
         }
-        self.0.layouts.insert(hash.to_owned(), layout.clone());
-        Ok(Some(layout))
+        Ok(Arc::new(layout))
     }
 
     /// Events in order of (starts_ms, id). `available` counts what is neither blocked nor reserved nor sold, a few

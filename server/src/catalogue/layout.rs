@@ -1,4 +1,5 @@
-//! A plan in the forms in which it travels: JSON, JSON compressed, compact. Made once, shared by all who ask.
+//! A plan in the forms in which it travels: JSON, JSON compressed, compact. Each is made once, when it is first asked for,
+//! and shared by all who ask.
 
 use super::SeatShape;
 use crate::store::StoreError;
@@ -17,8 +18,7 @@ pub struct StoredLayout {
     pub hash: String,
     /// JSON with `hash` as its first member.
     pub json: Bytes,
-    /// The same, gzip.
-    pub json_gzip: Bytes,
+    gzip: OnceCell<Bytes>,
     compact: OnceCell<Bytes>,
     /// Neighbours and places of its seats.
     pub shape: SeatShape,
@@ -33,16 +33,28 @@ impl StoredLayout {
         let malformed = |error: &dyn std::fmt::Display| StoreError::Malformed(format!("layout: {error}"));
         let layout = Layout::from_json(stored_json).map_err(|error| malformed(&error))?;
         let json = Layout::served_json(stored_json);
-        let mut gzip = GzEncoder::new(Vec::new(), Compression::default());
-        gzip.write_all(&json).map_err(|error| malformed(&error))?;
-        let json_gzip = gzip.finish().map_err(|error| malformed(&error))?;
         Ok(Self {
             hash: LayoutHash::of(stored_json).to_string(),
             json: Bytes::from(json),
-            json_gzip: Bytes::from(json_gzip),
+            gzip: OnceCell::new(),
             compact: OnceCell::new(),
             shape: SeatShape::of(&layout),
         })
+    }
+
+    /// The JSON compressed, when somebody first asks for it: commands need the plan but none of its forms.
+    ///
+    /// # Errors
+    /// `Malformed` when the packing dies.
+    pub async fn json_gzip(&self) -> Result<Bytes, StoreError> {
+        let json = self.json.clone();
+        let pack = || {
+            off_the_sockets(move || {
+                let mut gzip = GzEncoder::new(Vec::new(), Compression::default());
+                gzip.write_all(&json).and_then(|()| gzip.finish()).map_err(|error| error.to_string())
+            })
+        };
+        self.gzip.get_or_try_init(pack).await.cloned()
     }
 
     /// The compact form, packed when somebody first asks for it: it takes several tries at the smallest one.
@@ -50,15 +62,21 @@ impl StoredLayout {
     /// # Errors
     /// `Malformed`, which the making excludes.
     pub async fn compact(&self) -> Result<Bytes, StoreError> {
-        let pack = || async {
-            let json = self.json.clone();
-            // Not on a thread that drives sockets.
-            let packed = tokio::task::spawn_blocking(move || {
-                Layout::from_json(&json).map(|layout| Bytes::from(layout_compact::encode(&layout)))
-            });
-            let packed = packed.await.map_err(|error| StoreError::Malformed(error.to_string()))?;
-            packed.map_err(|error| StoreError::Malformed(format!("layout: {error}")))
+        let json = self.json.clone();
+        let pack = || {
+            off_the_sockets(move || {
+                let layout = Layout::from_json(&json).map_err(|error| error.to_string())?;
+                Ok(layout_compact::encode(&layout))
+            })
         };
         self.compact.get_or_try_init(pack).await.cloned()
     }
+}
+
+/// Runs what takes milliseconds on a thread that drives no sockets.
+async fn off_the_sockets(
+    pack: impl FnOnce() -> Result<Vec<u8>, String> + Send + 'static,
+) -> Result<Bytes, StoreError> {
+    let packed = tokio::task::spawn_blocking(pack).await.map_err(|error| StoreError::Malformed(error.to_string()))?;
+    packed.map(Bytes::from).map_err(|error| StoreError::Malformed(format!("layout: {error}")))
 }

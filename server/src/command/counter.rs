@@ -19,4 +19,8 @@ pub trait Counter: Send + Sync + 'static {
 
     /// The event by its id, or `event_unknown`.
     fn event(&self, event: EventId) -> BoxFuture<'_, Result<Arc<EventFacts>, ErrorObject>>;
+
+    /// Somebody looks at the event: begins to read what commands about it will need, so that the first of a crowd does not
+    /// wait for the seating plan, and the crowd behind it neither.
+    fn make_ready(&self, _: &EventFacts) {}
 }

@@ -56,6 +56,7 @@ pub(crate) async fn find(
     event: EventId,
 ) -> Result<Arc<LiveEvent>, ErrorObject> {
     let facts = counter.event(event).await?;
+    counter.make_ready(&facts);
     seatmap.live(&facts).await.map_err(|failure| error::inventory(&failure))
 }
 

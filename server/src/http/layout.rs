@@ -24,13 +24,14 @@ pub(super) async fn read(State(front): State<Front>, Path(hash): Path<String>, h
     let found = front.app.catalogue.layout(&hash.to_string()).await.map_err(|error| error::store(&error))?;
     let layout = found.ok_or_else(unknown)?;
     let is_compact = wants_compact(&headers);
+    let (bytes, gzip) = if is_compact {
+        (layout.compact().await.map_err(|error| error::store(&error))?, None)
+    } else {
+        (layout.json.clone(), Some(layout.json_gzip().await.map_err(|error| error::store(&error))?))
+    };
     let shared = Shared {
-        bytes: if is_compact {
-            layout.compact().await.map_err(|error| error::store(&error))?
-        } else {
-            layout.json.clone()
-        },
-        gzip: (!is_compact).then(|| layout.json_gzip.clone()),
+        bytes,
+        gzip,
         content_type: if is_compact { COMPACT } else { "application/json" },
         cache_control: "public, max-age=31536000, immutable",
         etag: format!("\"{hash}{}\"", if is_compact { "-compact" } else { "" }),
