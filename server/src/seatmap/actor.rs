@@ -32,6 +32,7 @@ pub(super) async fn run(shared: Arc<Shared>, live: Arc<LiveEvent>) {
     let mut actor = Actor {
         pace: Pace::new(shared.config.tick_min, shared.config.tick_max),
         next_tick: Instant::now(),
+        last_cut: Instant::now(),
         next_beat: Instant::now() + QUIET_BEAT,
         last_seen: Instant::now(),
         shared,
@@ -52,6 +53,7 @@ struct Actor {
     live: Arc<LiveEvent>,
     pace: Pace,
     next_tick: Instant,
+    last_cut: Instant,
     next_beat: Instant,
     last_seen: Instant,
 }
@@ -86,7 +88,9 @@ impl Actor {
             && let Some((frame, since_ms)) = self.live.cut()
         {
             self.send(&frame, since_ms).await;
-            self.next_tick = now + self.pace.tick(viewer_count);
+            let changes = frame.seq_to.saturating_sub(frame.seq_from) + 1;
+            let took = now.duration_since(std::mem::replace(&mut self.last_cut, now)).max(self.shared.config.tick_min);
+            self.next_tick = now + self.pace.tick(viewer_count, changes as f64 / took.as_secs_f64());
         }
         let (last_frame, last_change, is_dirty) = {
             let core = self.live.core.lock();

@@ -15,6 +15,11 @@ const FANOUT_SHARE: f64 = 0.5;
 const FIRST_DELIVERY_S: f64 = 6e-6;
 /// Weight of a new measurement.
 const SMOOTHING: f64 = 0.2;
+/// Changes a second of one event that nobody can follow by eye any more: above it ticks grow, as its buyers' commands need the
+/// cores more than its viewers need every step.
+const STORM_PER_S: f64 = 2_000.0;
+/// How far a storm alone lengthens a tick, so that a viewer stays within a quarter of a second of the truth.
+const STORM_TICK: Duration = Duration::from_millis(200);
 /// Rounds below this say nothing about the cost of one delivery.
 const MIN_MEASURED: u64 = 32;
 
@@ -111,9 +116,28 @@ impl Pace {
         }
     }
 
-    /// Viewers times the cost of one, spread so that the fan-out stays within its share.
-    pub(super) fn tick(&self, viewer_count: usize) -> Duration {
+    /// Viewers times the cost of one, spread so that the fan-out stays within its share; longer in a storm of changes.
+    pub(super) fn tick(&self, viewer_count: usize, changes_per_s: f64) -> Duration {
         let needed = viewer_count as f64 * self.delivery_s / FANOUT_SHARE;
-        Duration::from_secs_f64(needed.min(60.0)).clamp(self.min, self.max)
+        let calm = Duration::from_secs_f64(needed.min(60.0)).clamp(self.min, self.max);
+        let stormy = self.min.mul_f64((changes_per_s / STORM_PER_S).clamp(1.0, 60.0)).min(STORM_TICK);
+        calm.max(stormy)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn ticks_grow_with_viewers_and_in_a_storm_of_changes_but_not_without_end() {
+        let ms = Duration::from_millis;
+        let pace = Pace::new(ms(50), ms(500));
+        assert_eq!(pace.tick(500, 0.0), ms(50));
+        assert_eq!(pace.tick(500, STORM_PER_S), ms(50));
+        assert_eq!(pace.tick(500, 2.0 * STORM_PER_S), ms(100));
+        assert_eq!(pace.tick(500, 100.0 * STORM_PER_S), STORM_TICK);
+        assert_eq!(pace.tick(20_000, 100.0 * STORM_PER_S), ms(240));
+        assert_eq!(pace.tick(1_000_000, 0.0), ms(500));
     }
 }

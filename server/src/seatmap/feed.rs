@@ -8,11 +8,20 @@ use crate::subscriber::{Heard, Hearing, Subscriber, SubscriberError};
 use dashmap::DashMap;
 use std::sync::Arc;
 
+/// What is said on a channel.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Tells {
+    Changes,
+    Notices,
+    /// That the facts are old.
+    Facts,
+}
+
 /// Routes what is heard to the live events.
 #[derive(Debug)]
 pub struct Feed {
     subscriber: Subscriber,
-    routes: DashMap<String, Arc<LiveEvent>>,
+    routes: DashMap<String, (Tells, Arc<LiveEvent>)>,
 }
 
 impl Feed {
@@ -29,8 +38,8 @@ impl Feed {
 
     /// Begins to hear an event; changes before the answer may be missed, those after it are not.
     pub(super) async fn follow(&self, live: &Arc<LiveEvent>) -> Result<(), SubscriberError> {
-        for channel in channels(live) {
-            self.routes.insert(channel.clone(), Arc::clone(live));
+        for (tells, channel) in channels(live) {
+            self.routes.insert(channel.clone(), (tells, Arc::clone(live)));
             if let Err(error) = self.subscriber.subscribe(&channel).await {
                 self.leave(live).await;
                 return Err(error);
@@ -41,15 +50,15 @@ impl Feed {
 
     /// Hears the event no longer; one of the same event that was begun meanwhile goes on hearing.
     pub(super) async fn leave(&self, live: &LiveEvent) {
-        for channel in channels(live) {
-            if self.routes.remove_if(&channel, |_, route| std::ptr::eq(Arc::as_ptr(route), live)).is_none() {
+        for (_, channel) in channels(live) {
+            if self.routes.remove_if(&channel, |_, (_, route)| std::ptr::eq(Arc::as_ptr(route), live)).is_none() {
                 continue;
             }
             if let Err(error) = self.subscriber.unsubscribe(&channel).await {
                 tracing::debug!(%error, channel, "could not unsubscribe");
             }
             // It was begun again between the look and the command: listen again, and look what was missed.
-            let Some(next) = self.routes.get(&channel).map(|next| Arc::clone(&next)) else { continue };
+            let Some(next) = self.routes.get(&channel).map(|next| Arc::clone(&next.1)) else { continue };
             if let Err(error) = self.subscriber.subscribe(&channel).await {
                 tracing::warn!(%error, channel, "could not subscribe again");
             }
@@ -61,44 +70,40 @@ impl Feed {
         loop {
             match hearing.next().await {
                 Heard::Message { channel, payload } => self.route(&channel, &payload),
-                Heard::Gap => self.routes.iter().for_each(|live| live.suspect()),
+                Heard::Gap => self.routes.iter().for_each(|route| route.1.suspect()),
                 Heard::End => return,
             }
         }
     }
 
     fn route(&self, channel: &str, payload: &[u8]) {
-        let Some(live) = self.routes.get(channel).map(|live| Arc::clone(&live)) else { return };
-        if channel == crate::sender::facts_channel(live.id()) {
-            live.facts_are_old();
-            return;
-        }
-        if channel == notice_channel(&live) {
-            match std::str::from_utf8(payload) {
+        let Some((tells, live)) = self.routes.get(channel).map(|route| route.clone()) else { return };
+        match tells {
+            Tells::Facts => live.facts_are_old(),
+            Tells::Notices => match std::str::from_utf8(payload) {
                 Ok(text) => {
                     let frame = text_frame(text);
                     tokio::spawn(async move { live.notify_all(&frame).await });
                 }
                 Err(_) => tracing::warn!(channel, "a notice that is not text"),
-            }
-            return;
-        }
-        match FeedMessage::decode(payload) {
-            Ok(change) => {
-                live.take(&change);
-            }
-            Err(error) => {
-                tracing::warn!(channel, %error, "a change that cannot be read");
-                live.suspect();
-            }
+            },
+            Tells::Changes => match FeedMessage::decode(payload) {
+                Ok(change) => {
+                    live.take(&change);
+                }
+                Err(error) => {
+                    tracing::warn!(channel, %error, "a change that cannot be read");
+                    live.suspect();
+                }
+            },
         }
     }
 }
 
-fn notice_channel(live: &LiveEvent) -> String {
-    crate::sender::notice_channel(live.id())
-}
-
-fn channels(live: &LiveEvent) -> [String; 3] {
-    [key::feed_channel(live.id()), notice_channel(live), crate::sender::facts_channel(live.id())]
+fn channels(live: &LiveEvent) -> [(Tells, String); 3] {
+    [
+        (Tells::Changes, key::feed_channel(live.id())),
+        (Tells::Notices, crate::sender::notice_channel(live.id())),
+        (Tells::Facts, crate::sender::facts_channel(live.id())),
+    ]
 }

@@ -281,9 +281,11 @@ impl LiveEvent {
 
     /// Takes a change from the feed.
     pub(super) fn take(&self, change: &FeedMessage) -> Applied {
+        let was_clean;
         let applied = {
             let mut core = self.core.lock();
             let core = &mut *core;
+            was_clean = core.board.position() == core.sent;
             let told = Position { epoch: change.epoch, seq: change.seq };
             core.rumoured = latest(core.rumoured, told);
             let applied = if core.board.knows(change) {
@@ -300,7 +302,8 @@ impl LiveEvent {
             }
             applied
         };
-        if applied != Applied::Old {
+        // With a change waiting already, the actor knows when the next tick is due.
+        if applied == Applied::Gap || (applied == Applied::Changed && was_clean) {
             self.nudge.notify_one();
         }
         applied
