@@ -12,6 +12,7 @@ use std::ops::ControlFlow;
 use std::pin::Pin;
 use std::sync::Arc;
 use std::task::{Context, Poll};
+use tokio::io::Interest;
 
 /// Bytes read at once: a whole command fits several times.
 const SCRATCH_BYTES: usize = 16 << 10;
@@ -86,9 +87,11 @@ impl Task {
                 Poll::Ready(Err(_)) => return Poll::Ready(()),
                 Poll::Pending => return Poll::Pending,
             }
+            let mut is_drained = false;
             let is_over = SCRATCH.with_borrow_mut(|scratch| match self.conn.stream.try_read(scratch) {
                 Ok(0) => true,
                 Ok(read) => {
+                    is_drained = read < scratch.len();
                     // Once we said goodbye, whatever still comes is thrown away.
                     if self.conn.out.lock().phase == Phase::Open {
                         self.take(&mut scratch[..read]);
@@ -99,6 +102,11 @@ impl Task {
             });
             if is_over {
                 return Poll::Ready(());
+            }
+            if is_drained {
+                // The kernel had no more: said to the runtime here, or it would cost a read that fails for each command. What
+                // comes after this wakes us anew.
+                let _ = self.conn.stream.try_io(Interest::READABLE, || Err::<(), _>(io::ErrorKind::WouldBlock.into()));
             }
         }
         cx.waker().wake_by_ref();
