@@ -15,6 +15,7 @@ mod hold;
 mod journal;
 pub mod key;
 mod life;
+mod line;
 mod map;
 mod master;
 mod offer;

@@ -113,7 +113,7 @@ pub(super) async fn call_with(
         let mut args = Vec::with_capacity(2 + more.len());
         args.extend([Value::from(&head_bytes[..]), Value::from(body)]);
         args.extend_from_slice(more);
-        match master.call(generation, verb, &[&key], args).await {
+        match master.call(generation, verb, &[&key], &args).await {
             Ok(reply) => match reply.word {
                 Word::Lost | Word::Behind => {
                     tracing::warn!(event = %head.event.id, epoch, seq, word = ?reply.word, "this life is over");

@@ -3,18 +3,19 @@
 //! it was loaded into, so that after a restart, a promotion or a move each call meets NOSCRIPT before it can touch old data.
 
 use super::InventoryError;
-use super::script::{Failure, Reply, Verb, failure, read_reply};
+use super::line::Line;
+use super::script::{Failure, Reply, Verb, failure, read_reply, refusal};
 use crate::config::InventoryConfig;
 use crate::masters::{Connector, Masters};
-use fred::clients::{Client, Pool};
-use fred::error::Error;
+use fred::clients::Client;
+use fred::error::{Error, ErrorKind};
 use fred::interfaces::{ClientLike, LuaInterface};
 use fred::types::config::{Config, ReconnectPolicy, UnresponsiveConfig};
-use fred::types::{Builder, ClusterHash, CustomCommand, Value};
+use fred::types::{Builder, Value};
 use parking_lot::RwLock;
 use seatwire_proto::id::EventId;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicI64, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicI64, AtomicU64, AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
 
 /// Commands waiting for Redis at one connection; above it a call is refused as overloaded.
@@ -116,11 +117,18 @@ impl Connector for MasterConnector {
     type Link = Master;
 
     async fn connect(&self, config: Config) -> Result<Master, Error> {
-        let pool = client_builder(config, self.timeout).build_pool(self.connections)?;
+        let client = client_builder(config.clone(), self.timeout).build()?;
         // Connecting and waiting in one: a connection that is faster than the wait is not missed.
-        pool.init().await?;
+        client.init().await?;
+        let mut lines = Vec::with_capacity(self.connections);
+        for _ in 0..self.connections {
+            let line = Line::connect(config.clone(), self.timeout).await;
+            lines.push(line.map_err(|error| Error::new(ErrorKind::IO, error.to_string()))?);
+        }
         Ok(Master {
-            pool,
+            client,
+            lines,
+            calls: AtomicUsize::new(0),
             loaded: RwLock::new(None),
             loading: tokio::sync::Mutex::new(()),
             timeout: self.timeout,
@@ -132,7 +140,7 @@ impl Connector for MasterConnector {
     }
 
     async fn close(link: &Master) {
-        if let Err(error) = link.pool.quit().await {
+        if let Err(error) = link.client.quit().await {
             tracing::debug!(%error, "a master's connections could not be closed");
         }
     }
@@ -141,7 +149,11 @@ impl Connector for MasterConnector {
 /// Connections and loaded scripts of one Redis.
 #[derive(Debug)]
 pub(super) struct Master {
-    pool: Pool,
+    /// For what is rarer than calls.
+    client: Client,
+    lines: Vec<Line>,
+    /// Calls so far: they take turns on the lines.
+    calls: AtomicUsize,
     loaded: RwLock<Option<Arc<Loaded>>>,
     loading: tokio::sync::Mutex<()>,
     timeout: Duration,
@@ -156,9 +168,8 @@ pub(super) struct Master {
 impl Master {
     /// A connected client for plain commands.
     pub(super) fn client(&self) -> Result<&Client, InventoryError> {
-        let client = self.pool.next_connected();
-        if client.is_connected() {
-            Ok(client)
+        if self.client.is_connected() {
+            Ok(&self.client)
         } else {
             Err(InventoryError::Unavailable("Redis is not connected".into()))
         }
@@ -238,25 +249,19 @@ impl Master {
         generation: u64,
         verb: Verb,
         keys: &[&str],
-        args: Vec<Value>,
+        args: &[Value],
     ) -> Result<Reply, Failure> {
-        let client = self.client().map_err(Failure::Error)?;
         let loaded = self.loaded.read().clone().filter(|loaded| loaded.generation == generation);
         let loaded = loaded.ok_or(Failure::NoScript)?;
-        let mut values = Vec::with_capacity(2 + keys.len() + args.len());
-        values.push(Value::from(loaded.shas[verb as usize].as_str()));
-        values.push(Value::from(keys.len() as i64));
-        values.extend(keys.iter().map(|&key| Value::from(key)));
-        values.extend(args);
-        let command = CustomCommand::new_static("EVALSHA", ClusterHash::Offset(2), false);
-        let value: Value = client.custom(command, values).await.map_err(|error| {
-            let details = error.details();
-            if details.starts_with("NOSCRIPT") {
+        let line = &self.lines[self.calls.fetch_add(1, Ordering::Relaxed) % self.lines.len()];
+        let answer = line.call(&loaded.shas[verb as usize], keys, args).await.map_err(Failure::Error)?;
+        let value = answer.map_err(|error| {
+            if error.starts_with("NOSCRIPT") {
                 Failure::NoScript
-            } else if details.starts_with("MOVED") {
+            } else if error.starts_with("MOVED") {
                 Failure::Moved
             } else {
-                Failure::Error(failure(&error))
+                Failure::Error(refusal(&error).unwrap_or(InventoryError::Malformed(error)))
             }
         })?;
         let reply = read_reply(value).map_err(Failure::Error)?;

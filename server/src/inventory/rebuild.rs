@@ -194,7 +194,7 @@ async fn call(
     keys: [String; 2],
     args: Vec<Value>,
 ) -> Result<Word, InventoryError> {
-    match master.call(generation, verb, &[&keys[0], &keys[1]], args).await {
+    match master.call(generation, verb, &[&keys[0], &keys[1]], &args).await {
         Ok(reply) => Ok(reply.word),
         Err(Failure::NoScript) => {
             master.reload(master.redis().as_ref()).await?;

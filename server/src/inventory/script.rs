@@ -280,22 +280,30 @@ const NOT_ROUTED: &str = "Failed to route command.";
 /// What Redis says to the first look of a script while the slot is moved to another master.
 const ON_ITS_WAY: &str = "attempted to access a non local key";
 
-/// What a failed command tells us: the words Redis begins its errors with, then the kinds of the client library.
-pub(super) fn failure(error: &Error) -> InventoryError {
-    let details = error.details();
+/// What an error of Redis tells us by the word it begins with.
+pub(super) fn refusal(details: &str) -> Option<InventoryError> {
     for word in ["OOM", "BUSY", "MISCONF"] {
         if details.starts_with(word) {
-            return InventoryError::Overloaded(details.to_owned());
+            return Some(InventoryError::Overloaded(details.to_owned()));
         }
     }
     for word in
         ["LOADING", "READONLY", "MASTERDOWN", "CLUSTERDOWN", "TRYAGAIN", "NOREPLICAS", "NOSCRIPT", "MOVED", "ASK"]
     {
         if details.starts_with(word) {
-            return InventoryError::Unavailable(details.to_owned());
+            return Some(InventoryError::Unavailable(details.to_owned()));
         }
     }
-    if details == NOT_ROUTED || details.contains(ON_ITS_WAY) {
+    details.contains(ON_ITS_WAY).then(|| InventoryError::Unavailable(details.to_owned()))
+}
+
+/// What a failed command tells us: the words Redis begins its errors with, then the kinds of the client library.
+pub(super) fn failure(error: &Error) -> InventoryError {
+    let details = error.details();
+    if let Some(refused) = refusal(details) {
+        return refused;
+    }
+    if details == NOT_ROUTED {
         return InventoryError::Unavailable(details.to_owned());
     }
     match error.kind() {

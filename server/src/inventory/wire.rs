@@ -27,12 +27,26 @@ impl HoldLine {
     }
 }
 
+/// About what a hold's JSON takes without its lines, and a line's, so that it is written without growing.
+const HOLD_JSON_BYTES: usize = 288;
+const LINE_JSON_BYTES: usize = 96;
+
 impl HoldRecord {
     /// Sum of quantity x (price + fee); held prices come from a checked catalogue, so the bound is never met.
     #[must_use]
     pub fn total_minor(&self) -> i64 {
         total_minor(self.lines.iter().map(|line| (line.quantity, line.price_minor, line.fee_minor)))
             .unwrap_or(MAX_MINOR)
+    }
+
+    /// The same, written.
+    ///
+    /// # Errors
+    /// Never: it is plain data.
+    pub fn to_json(&self, event: &EventFacts, server_ms: u64) -> serde_json::Result<String> {
+        let mut json = Vec::with_capacity(HOLD_JSON_BYTES + self.lines.len() * LINE_JSON_BYTES);
+        serde_json::to_writer(&mut json, &self.to_wire(event, server_ms))?;
+        String::from_utf8(json).map_err(serde::ser::Error::custom)
     }
 
     /// The hold as buyers see it, written at `server_ms`.

@@ -1,0 +1,385 @@
+//! The connection on which scripts are called. What callers write in the same moment goes out in one write, answers come back
+//! in order, and a call costs no task and no queue of its own. Our own, because the client library's way took a quarter of all
+//! that a hold costs this process (README.md, "Why a connection of our own"); the library connects beside it for everything
+//! rarer, and says where and as whom. `master` comes in with a call; `line/resp.rs` knows the protocol.
+
+mod resp;
+
+use super::InventoryError;
+use bytes::BytesMut;
+use fred::types::Value;
+use fred::types::config::{Config, ServerConfig};
+use parking_lot::Mutex;
+use std::collections::VecDeque;
+use std::io;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+use tokio::io::{AsyncRead, AsyncReadExt as _, AsyncWrite, AsyncWriteExt as _};
+use tokio::net::{TcpStream, UnixStream};
+use tokio::sync::{Notify, oneshot};
+
+/// Calls without an answer on one connection; above it a call is refused as overloaded.
+const MAX_UNANSWERED: usize = 20_000;
+/// The oldest call unanswered for so long means that the connection is dead.
+const UNRESPONSIVE_AFTER: Duration = Duration::from_secs(1);
+/// Between looks at the oldest calls: one timer a connection in place of one a call.
+const LOOK_EVERY: Duration = Duration::from_millis(20);
+/// Longest wait for a connection and its greeting.
+const CONNECT_TIMEOUT: Duration = Duration::from_secs(2);
+/// Between attempts to reach Redis again, doubling: short, because its events are closed meanwhile.
+const RECONNECT_MIN: Duration = Duration::from_millis(20);
+/// Longest wait between attempts.
+const RECONNECT_MAX: Duration = Duration::from_millis(500);
+/// Bytes read at once; an answer to a hold has some hundred.
+const READ_BYTES: usize = 64 << 10;
+
+/// What Redis said to a call: a value, or its error's text.
+pub(super) type Answer = Result<Value, String>;
+
+/// A connection that is made anew whenever it is lost, until the line is dropped.
+#[derive(Debug)]
+pub(super) struct Line {
+    shared: Arc<Shared>,
+    task: tokio::task::JoinHandle<()>,
+}
+
+#[derive(Debug)]
+struct Shared {
+    queue: Mutex<Queue>,
+    /// Something was written into an empty buffer.
+    written: Notify,
+    timeout: Duration,
+}
+
+#[derive(Debug, Default)]
+struct Queue {
+    is_connected: bool,
+    /// Encoded calls nobody has sent yet.
+    out: Vec<u8>,
+    unanswered: VecDeque<Unanswered>,
+}
+
+#[derive(Debug)]
+struct Unanswered {
+    since: Instant,
+    /// `None` once its time is over: the place stays, so that a late answer is nobody else's.
+    caller: Option<oneshot::Sender<Answer>>,
+}
+
+impl Line {
+    /// Connects; afterwards it reconnects by itself.
+    ///
+    /// # Errors
+    /// When Redis cannot be reached now.
+    pub(super) async fn connect(config: Config, timeout: Duration) -> io::Result<Self> {
+        let shared = Arc::new(Shared { queue: Mutex::default(), written: Notify::new(), timeout });
+        let first = Stream::open(&config).await?;
+        shared.queue.lock().is_connected = true;
+        let task = tokio::spawn(keep(Arc::clone(&shared), config, first));
+        Ok(Self { shared, task })
+    }
+
+    /// Calls a script that is loaded, once.
+    ///
+    /// # Errors
+    /// `Unavailable` or `Overloaded` when nothing was sent; `TimeoutUnknown` when it may have run.
+    pub(super) async fn call(&self, sha: &str, keys: &[&str], args: &[Value]) -> Result<Answer, InventoryError> {
+        let answer = {
+            let mut queue = self.shared.queue.lock();
+            if !queue.is_connected {
+                return Err(InventoryError::Unavailable("Redis is not connected".into()));
+            }
+            if queue.unanswered.len() >= MAX_UNANSWERED {
+                return Err(InventoryError::Overloaded("too many calls wait for Redis".into()));
+            }
+            if queue.out.is_empty() {
+                self.shared.written.notify_one();
+            }
+            resp::encode_evalsha(&mut queue.out, sha, keys, args);
+            let (caller, answer) = oneshot::channel();
+            queue.unanswered.push_back(Unanswered { since: Instant::now(), caller: Some(caller) });
+            answer
+        };
+        // Let go of when the connection is lost or the answer is late.
+        answer.await.map_err(|_| InventoryError::TimeoutUnknown)
+    }
+}
+
+impl Drop for Line {
+    fn drop(&mut self) {
+        self.task.abort();
+        self.shared.lose();
+    }
+}
+
+impl Shared {
+    /// Nothing sent so far will be answered.
+    fn lose(&self) {
+        *self.queue.lock() = Queue::default();
+    }
+
+    /// Sends what is written, until the connection is lost.
+    async fn send(&self, mut stream: impl AsyncWrite + Unpin) -> io::Result<()> {
+        let mut sending = Vec::new();
+        loop {
+            self.written.notified().await;
+            // Whoever runs before our next turn gets its call into the same write.
+            tokio::task::yield_now().await;
+            std::mem::swap(&mut self.queue.lock().out, &mut sending);
+            stream.write_all(&sending).await?;
+            sending.clear();
+            sending.shrink_to(READ_BYTES);
+        }
+    }
+
+    /// Hands out answers, until the connection is lost.
+    async fn receive(&self, mut stream: impl AsyncRead + Unpin) -> io::Result<()> {
+        let mut read = BytesMut::new();
+        loop {
+            read.reserve(READ_BYTES);
+            if stream.read_buf(&mut read).await? == 0 {
+                return Err(io::ErrorKind::UnexpectedEof.into());
+            }
+            while let Some(answer) = resp::take(&mut read)? {
+                let Some(asked) = self.queue.lock().unanswered.pop_front() else {
+                    return Err(io::Error::new(io::ErrorKind::InvalidData, "an answer nobody waits for"));
+                };
+                if let Some(caller) = asked.caller {
+                    // The caller's own task may have ended.
+                    let _ = caller.send(answer);
+                }
+            }
+        }
+    }
+
+    /// Lets go of calls whose time is over; ends when the oldest has waited so long that the connection must be dead.
+    async fn watch(&self) -> io::Result<()> {
+        loop {
+            tokio::time::sleep(LOOK_EVERY).await;
+            let now = Instant::now();
+            let mut queue = self.queue.lock();
+            let waited = |asked: &Unanswered| now.duration_since(asked.since);
+            if queue.unanswered.front().is_some_and(|oldest| waited(oldest) >= UNRESPONSIVE_AFTER) {
+                return Err(io::Error::new(io::ErrorKind::TimedOut, "Redis does not answer"));
+            }
+            for late in queue.unanswered.iter_mut().take_while(|asked| waited(asked) >= self.timeout) {
+                late.caller = None;
+            }
+        }
+    }
+
+    async fn serve(&self, stream: Stream) -> io::Result<()> {
+        let (read, write): (Box<dyn AsyncRead + Send + Unpin>, Box<dyn AsyncWrite + Send + Unpin>) = match stream {
+            Stream::Tcp(stream) => {
+                let (read, write) = stream.into_split();
+                (Box::new(read), Box::new(write))
+            }
+            Stream::Unix(stream) => {
+                let (read, write) = stream.into_split();
+                (Box::new(read), Box::new(write))
+            }
+        };
+        tokio::select! {
+            lost = self.receive(read) => lost,
+            lost = self.send(write) => lost,
+            lost = self.watch() => lost,
+        }
+    }
+}
+
+async fn keep(shared: Arc<Shared>, config: Config, first: Stream) {
+    let mut stream = first;
+    loop {
+        let lost = shared.serve(stream).await;
+        shared.lose();
+        tracing::warn!(error = lost.err().map(tracing::field::display), "the connection to Redis is lost");
+        let mut wait = RECONNECT_MIN;
+        stream = loop {
+            match Stream::open(&config).await {
+                Ok(stream) => break stream,
+                Err(error) => tracing::debug!(%error, "Redis cannot be reached"),
+            }
+            tokio::time::sleep(wait).await;
+            wait = (wait * 2).min(RECONNECT_MAX);
+        };
+        shared.queue.lock().is_connected = true;
+    }
+}
+
+#[derive(Debug)]
+enum Stream {
+    Tcp(TcpStream),
+    Unix(UnixStream),
+}
+
+impl Stream {
+    /// Connects and says who we are.
+    async fn open(config: &Config) -> io::Result<Self> {
+        tokio::time::timeout(CONNECT_TIMEOUT, Self::open_and_greet(config))
+            .await
+            .unwrap_or_else(|_| Err(io::ErrorKind::TimedOut.into()))
+    }
+
+    async fn open_and_greet(config: &Config) -> io::Result<Self> {
+        match &config.server {
+            ServerConfig::Centralized { server } => {
+                let mut stream = TcpStream::connect((&*server.host, server.port)).await?;
+                stream.set_nodelay(true)?;
+                greet(&mut stream, config).await?;
+                Ok(Self::Tcp(stream))
+            }
+            ServerConfig::Unix { path } => {
+                let mut stream = UnixStream::connect(path).await?;
+                greet(&mut stream, config).await?;
+                Ok(Self::Unix(stream))
+            }
+            ServerConfig::Clustered { .. } | ServerConfig::Sentinel { .. } => {
+                Err(io::Error::new(io::ErrorKind::Unsupported, "a line leads to one server"))
+            }
+        }
+    }
+}
+
+/// Password and database, if there are any; and whether it answers.
+async fn greet(stream: &mut (impl AsyncRead + AsyncWrite + Unpin), config: &Config) -> io::Result<()> {
+    let mut commands: Vec<Vec<&str>> = Vec::new();
+    let database = config.database.map(|number| number.to_string());
+    if let Some(password) = &config.password {
+        let mut auth = vec!["AUTH"];
+        auth.extend(config.username.as_deref());
+        auth.push(password);
+        commands.push(auth);
+    }
+    if let Some(database) = &database {
+        commands.push(vec!["SELECT", database]);
+    }
+    // A Redis that is stopped or still loading is connected to, but not there.
+    commands.push(vec!["PING"]);
+    let mut read = BytesMut::new();
+    for command in commands {
+        let mut out = Vec::new();
+        resp::encode_command(&mut out, &command);
+        stream.write_all(&out).await?;
+        loop {
+            match resp::take(&mut read)? {
+                Some(Ok(_)) => break,
+                Some(Err(refused)) => return Err(io::Error::new(io::ErrorKind::PermissionDenied, refused)),
+                None if stream.read_buf(&mut read).await? == 0 => return Err(io::ErrorKind::UnexpectedEof.into()),
+                None => {}
+            }
+        }
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use tokio::net::TcpListener;
+
+    const TIMEOUT: Duration = Duration::from_millis(100);
+
+    async fn let_in(listener: &TcpListener) -> TcpStream {
+        let (mut server, _) = listener.accept().await.expect("accepted");
+        expect(&mut server, "*1\r\n$4\r\nPING\r\n", "+PONG\r\n").await;
+        server
+    }
+
+    async fn expect(server: &mut TcpStream, asked: &str, answer: &str) {
+        let mut text = vec![0; asked.len()];
+        server.read_exact(&mut text).await.expect("reads");
+        assert_eq!(String::from_utf8(text).expect("text"), asked);
+        server.write_all(answer.as_bytes()).await.expect("writes");
+    }
+
+    async fn pair() -> (Line, TcpListener, TcpStream) {
+        let listener = TcpListener::bind("127.0.0.1:0").await.expect("a port");
+        let url = format!("redis://{}", listener.local_addr().expect("bound"));
+        let config = Config::from_url(&url).expect("a URL");
+        let (line, server) = tokio::join!(Line::connect(config, TIMEOUT), let_in(&listener));
+        (line.expect("connected"), listener, server)
+    }
+
+    /// Reads until the call that ends so came in.
+    async fn heard(server: &mut TcpStream, end: &str) -> String {
+        let mut text = Vec::new();
+        while !text.ends_with(end.as_bytes()) {
+            assert_ne!(server.read_buf(&mut text).await.expect("reads"), 0);
+        }
+        String::from_utf8_lossy(&text).into_owned()
+    }
+
+    #[tokio::test]
+    async fn answers_go_to_their_callers_in_order_also_behind_one_who_gave_up() {
+        let (line, _listener, mut server) = pair().await;
+        let call = |n: i64| {
+            let args = [Value::from(n)];
+            let line = &line;
+            async move { line.call("sha", &["key"], &args).await }
+        };
+        assert!(matches!(call(1).await, Err(InventoryError::TimeoutUnknown)));
+        heard(&mut server, "$1\r\n1\r\n").await;
+        let answering = async {
+            let text = heard(&mut server, "$1\r\n3\r\n").await;
+            assert!(text.contains("$1\r\n2\r\n"), "{text}");
+            server.write_all(b":1\r\n:2\r\n-NOSCRIPT no\r\n").await.expect("writes");
+        };
+        let (two, three, ()) = tokio::join!(call(2), call(3), answering);
+        assert_eq!(two.expect("answered"), Ok(Value::Integer(2)));
+        assert_eq!(three.expect("answered"), Err("NOSCRIPT no".to_owned()));
+    }
+
+    #[tokio::test]
+    async fn a_lost_connection_is_told_as_unknown_refuses_what_comes_meanwhile_and_is_made_anew() {
+        let (line, listener, server) = pair().await;
+        let cut = async {
+            let mut server = server;
+            heard(&mut server, "$1\r\n0\r\n").await;
+            // In the middle of an answer; and nobody listens for a while.
+            server.write_all(b"$5\r\nhal").await.expect("writes");
+            let address = listener.local_addr().expect("bound");
+            drop((server, listener));
+            address
+        };
+        let (cut_off, address) = tokio::join!(line.call("sha", &[], &[]), cut);
+        assert!(matches!(cut_off, Err(InventoryError::TimeoutUnknown)), "{cut_off:?}");
+        while line.shared.queue.lock().is_connected {
+            tokio::task::yield_now().await;
+        }
+        let refused = line.call("sha", &[], &[]).await;
+        assert!(matches!(refused, Err(InventoryError::Unavailable(_))), "{refused:?}");
+        let listener = TcpListener::bind(address).await.expect("the port again");
+        let mut server = let_in(&listener).await;
+        while !line.shared.queue.lock().is_connected {
+            tokio::task::yield_now().await;
+        }
+        let answering = async {
+            heard(&mut server, "$1\r\n0\r\n").await;
+            server.write_all(b"+OK\r\n").await.expect("writes");
+        };
+        let (answered, ()) = tokio::join!(line.call("sha", &[], &[]), answering);
+        assert_eq!(answered.expect("answered"), Ok(Value::from("OK")));
+    }
+
+    #[tokio::test]
+    async fn the_password_goes_first_and_a_wrong_one_is_an_error() {
+        let listener = TcpListener::bind("127.0.0.1:0").await.expect("a port");
+        let url = format!("redis://seat:wire@{}/3", listener.local_addr().expect("bound"));
+        let config = Config::from_url(&url).expect("a URL");
+        let auth = "*3\r\n$4\r\nAUTH\r\n$4\r\nseat\r\n$4\r\nwire\r\n";
+        let refusing = async {
+            let (mut server, _) = listener.accept().await.expect("accepted");
+            expect(&mut server, auth, "-WRONGPASS no\r\n").await;
+        };
+        let (refused, ()) = tokio::join!(Line::connect(config.clone(), TIMEOUT), refusing);
+        assert_eq!(refused.expect_err("a wrong password").kind(), io::ErrorKind::PermissionDenied);
+        let letting_in = async {
+            let (mut server, _) = listener.accept().await.expect("accepted");
+            expect(&mut server, auth, "+OK\r\n").await;
+            expect(&mut server, "*2\r\n$6\r\nSELECT\r\n$1\r\n3\r\n", "+OK\r\n").await;
+            expect(&mut server, "*1\r\n$4\r\nPING\r\n", "+PONG\r\n").await;
+        };
+        let (line, ()) = tokio::join!(Line::connect(config, TIMEOUT), letting_in);
+        line.expect("let in");
+    }
+}

@@ -1,0 +1,204 @@
+//! The bytes of Redis' protocol, version 2: commands out, answers in. An answer shares the buffer it was read into.
+
+use bytes::{Buf as _, Bytes, BytesMut};
+use fred::types::Value;
+use std::io;
+
+/// Longest answer: the map of the largest event is a few hundred KB. A longer one is not an answer of ours.
+const MAX_ANSWER_BYTES: usize = 64 << 20;
+/// Digits of the longest number, its sign included.
+const MAX_DIGITS: usize = 20;
+/// Lists in lists in an answer; ours have three.
+const MAX_DEPTH: u32 = 8;
+
+/// Appends a call of a loaded script.
+pub(super) fn encode_evalsha(out: &mut Vec<u8>, sha: &str, keys: &[&str], args: &[Value]) {
+    head(out, b'*', 3 + keys.len() + args.len());
+    bulk(out, b"EVALSHA");
+    bulk(out, sha.as_bytes());
+    number(out, keys.len() as i64);
+    for key in keys {
+        bulk(out, key.as_bytes());
+    }
+    for arg in args {
+        match arg {
+            Value::Integer(arg) => number(out, *arg),
+            arg => bulk(out, arg.as_bytes().unwrap_or_default()),
+        }
+    }
+}
+
+/// Appends a command of plain words.
+pub(super) fn encode_command(out: &mut Vec<u8>, words: &[&str]) {
+    head(out, b'*', words.len());
+    words.iter().for_each(|word| bulk(out, word.as_bytes()));
+}
+
+fn head(out: &mut Vec<u8>, kind: u8, len: usize) {
+    out.push(kind);
+    out.extend_from_slice(digits(&mut [0; MAX_DIGITS], len as i64));
+    out.extend_from_slice(b"\r\n");
+}
+
+fn bulk(out: &mut Vec<u8>, bytes: &[u8]) {
+    head(out, b'$', bytes.len());
+    out.extend_from_slice(bytes);
+    out.extend_from_slice(b"\r\n");
+}
+
+fn number(out: &mut Vec<u8>, number: i64) {
+    let mut text = [0; MAX_DIGITS];
+    bulk(out, digits(&mut text, number));
+}
+
+/// The number's digits, at the end of `text`: ten of them a call are worth more than what formatting costs.
+fn digits(text: &mut [u8; MAX_DIGITS], number: i64) -> &[u8] {
+    let mut at = MAX_DIGITS;
+    let mut rest = number.unsigned_abs();
+    loop {
+        at -= 1;
+        text[at] = b'0' + (rest % 10) as u8;
+        rest /= 10;
+        if rest == 0 {
+            break;
+        }
+    }
+    if number < 0 {
+        at -= 1;
+        text[at] = b'-';
+    }
+    &text[at..]
+}
+
+/// Takes the first whole answer out of what was read; `None` until it is whole. An error in place of an answer is its text.
+pub(super) fn take(read: &mut BytesMut) -> io::Result<Option<super::Answer>> {
+    let Some(end) = end_of(read, 0, 0)? else {
+        return if read.len() > MAX_ANSWER_BYTES { Err(malformed("an answer without an end")) } else { Ok(None) };
+    };
+    let mut bytes = read.split_to(end).freeze();
+    if bytes[0] == b'-' {
+        let text = String::from_utf8_lossy(&bytes[1..end - 2]).into_owned();
+        return Ok(Some(Err(text)));
+    }
+    Ok(Some(Ok(value(&mut bytes)?)))
+}
+
+fn malformed(what: &'static str) -> io::Error {
+    io::Error::new(io::ErrorKind::InvalidData, what)
+}
+
+/// Where the line that begins at `at` ends, its line feed included, and the number in it.
+fn line(bytes: &[u8], at: usize) -> io::Result<Option<(usize, i64)>> {
+    let rest = bytes.get(at + 1..).unwrap_or_default();
+    let Some(len) = rest.iter().position(|byte| *byte == b'\n') else { return Ok(None) };
+    let text = rest[..len].strip_suffix(b"\r").ok_or_else(|| malformed("a line without its end"))?;
+    let number = match bytes[at] {
+        b'+' | b'-' => 0,
+        _ => std::str::from_utf8(text).ok().and_then(|text| text.parse().ok()).ok_or_else(|| malformed("no number"))?,
+    };
+    Ok(Some((at + 1 + len + 1, number)))
+}
+
+/// Where the value that begins at `at` ends; `None` when it is not whole.
+fn end_of(bytes: &[u8], at: usize, depth: u32) -> io::Result<Option<usize>> {
+    let Some(&kind) = bytes.get(at) else { return Ok(None) };
+    let Some((mut end, number)) = line(bytes, at)? else { return Ok(None) };
+    match kind {
+        b'+' | b'-' | b':' => {}
+        b'$' | b'*' if number < 0 => {}
+        b'$' if number as usize > MAX_ANSWER_BYTES => return Err(malformed("a string too long")),
+        b'$' => {
+            end += number as usize + 2;
+            if bytes.len() < end {
+                return Ok(None);
+            }
+        }
+        b'*' if depth < MAX_DEPTH => {
+            for _ in 0..number {
+                let Some(next) = end_of(bytes, end, depth + 1)? else { return Ok(None) };
+                end = next;
+            }
+        }
+        _ => return Err(malformed("an unknown kind of answer")),
+    }
+    Ok(Some(end))
+}
+
+/// Reads a value that is whole.
+fn value(bytes: &mut Bytes) -> io::Result<Value> {
+    let kind = bytes[0];
+    let (end, number) = line(bytes, 0)?.ok_or_else(|| malformed("cut short"))?;
+    let head = bytes.split_to(end);
+    Ok(match kind {
+        b'+' | b'-' => Value::from(String::from_utf8_lossy(&head[1..end - 2]).into_owned()),
+        b':' => Value::Integer(number),
+        b'$' | b'*' if number < 0 => Value::Null,
+        b'$' => {
+            let text = bytes.split_to(number as usize);
+            bytes.advance(2);
+            // Numbers come as text when they are beyond a Lua integer.
+            match std::str::from_utf8(&text) {
+                Ok(digits) if digits.len() <= 20 && digits.bytes().all(|byte| byte.is_ascii_digit()) => {
+                    Value::from(digits)
+                }
+                _ => Value::Bytes(text),
+            }
+        }
+        _ => Value::Array((0..number).map(|_| value(bytes)).collect::<io::Result<_>>()?),
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_call_is_written_as_redis_reads_it() {
+        let mut out = Vec::new();
+        encode_evalsha(&mut out, "ab", &["k"], &[Value::from(&b"\r\n"[..]), Value::from(-12), Value::from("x")]);
+        let text = "*7\r\n$7\r\nEVALSHA\r\n$2\r\nab\r\n$1\r\n1\r\n$1\r\nk\r\n$2\r\n\r\n\r\n$3\r\n-12\r\n$1\r\nx\r\n";
+        assert_eq!(String::from_utf8(out).expect("text"), text);
+    }
+
+    #[test]
+    fn numbers_are_written_as_everywhere() {
+        for number in [0, 7, 10, -1, 1_234_567_890, i64::MAX, i64::MIN] {
+            assert_eq!(digits(&mut [0; MAX_DIGITS], number), number.to_string().as_bytes());
+        }
+    }
+
+    #[test]
+    fn answers_are_read_whole_wherever_they_were_cut() {
+        let bytes = b"*6\r\n$4\r\ndone\r\n:-17\r\n$-1\r\n*0\r\n$20\r\n18446744073709551615\r\n*2\r\n$3\r\n\x80\r\n\r\n+OK\r\n-ERR no\r\n:1\r\n";
+        let whole = Value::Array(vec![
+            Value::Bytes("done".into()),
+            Value::Integer(-17),
+            Value::Null,
+            Value::Array(Vec::new()),
+            Value::from("18446744073709551615"),
+            Value::Array(vec![Value::Bytes(Bytes::from_static(b"\x80\r\n")), Value::from("OK")]),
+        ]);
+        for cut in 0..bytes.len() {
+            let mut read = BytesMut::from(&bytes[..cut]);
+            let mut taken = Vec::new();
+            let mut rest = &bytes[cut..];
+            loop {
+                while let Some(answer) = take(&mut read).expect("well formed") {
+                    taken.push(answer);
+                }
+                let Some((next, behind)) = rest.split_first() else { break };
+                read.extend_from_slice(&[*next]);
+                rest = behind;
+            }
+            assert_eq!(taken, [Ok(whole.clone()), Err("ERR no".to_owned()), Ok(Value::Integer(1))], "cut at {cut}");
+            assert!(read.is_empty());
+        }
+    }
+
+    #[test]
+    fn what_is_no_answer_is_an_error_and_not_a_wait_without_end() {
+        for bytes in [&b"!\r\n"[..], b"$x\r\n", b":1\n", b"$99999999999\r\n", b"*1\r\n*1\r\n*1\r\n*1\r\n*1\r\n*1\r\n*1\r\n*1\r\n*1\r\n:1\r\n"] {
+            assert!(take(&mut BytesMut::from(bytes)).is_err(), "{bytes:?}");
+        }
+    }
+}
