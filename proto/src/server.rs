@@ -14,7 +14,7 @@ pub use event::{
 };
 pub use hold::{Hold, HoldBestReply, HoldReply, Line, UnlockReply, UnlockedAllocation};
 pub use order::{Action, Decline, Order, OrderReply, OrderState, Ticket, TicketState};
-pub use push::Push;
+pub use push::{Push, hold_update_text};
 pub use reply::{ErrorObject, Reply};
 pub use session::{Budget, HelloReply, PingReply, SubscribeReply};
 pub use waitlist::{WaitlistPlace, WaitlistReply, WaitlistState};

@@ -34,7 +34,7 @@ use futures_util::future::BoxFuture;
 use seatwire_proto::client::{ClientMessage, Command, IdempotencyKey, Position};
 use seatwire_proto::code::ErrorCode;
 use seatwire_proto::id::{EventId, HoldId, IdentityId, OrderId, SessionId};
-use seatwire_proto::server::{ErrorObject, OrderReply, Push, Reply};
+use seatwire_proto::server::{ErrorObject, OrderReply, Reply, hold_update_text};
 use serde::Serialize;
 use std::sync::Arc;
 use std::time::Instant;
@@ -52,7 +52,15 @@ struct Answered {
     position: Option<Position>,
     is_replayed: bool,
     /// What all sessions of the identity are told of it.
-    push: Option<Push>,
+    told: Option<HoldTold>,
+}
+
+/// A change of a hold, to be told to its owner.
+struct HoldTold {
+    id: HoldId,
+    /// `hold.update`, written.
+    text: String,
+    is_over: bool,
 }
 
 /// A reply, and the framed push that the session which asked is told together with it.
@@ -73,27 +81,40 @@ impl From<Reply> for Spoken {
 impl Answered {
     fn ok(body: &impl Serialize) -> Self {
         let result = serde_json::to_string(body).map_err(|error| error::internal(&error));
-        Self { result, position: None, is_replayed: false, push: None }
+        Self { result, position: None, is_replayed: false, told: None }
     }
 
     /// An inventory answer: its position and whether it is remembered travel along, also with refusals.
     fn of<T>(answer: &Answer<T>, result: Result<impl Serialize, ErrorObject>) -> Self {
         let result = result.and_then(|body| serde_json::to_string(&body).map_err(|error| error::internal(&error)));
-        Self { result, position: Some(answer.position), is_replayed: answer.is_replayed, push: None }
+        Self { result, position: Some(answer.position), is_replayed: answer.is_replayed, told: None }
+    }
+
+    /// The hold as it is now, `None` when it is over: the answer, and what all sessions of the identity are told.
+    fn of_hold<T>(answer: &Answer<T>, event: &EventFacts, id: HoldId, hold: Option<&HoldRecord>) -> Self {
+        let json = match hold.map(|hold| hold.to_json(event, answer.server_ms)).transpose() {
+            Ok(json) => json,
+            Err(failure) => return error::internal(&failure).into(),
+        };
+        let body = [r#"{"hold":"#, json.as_deref().unwrap_or("null"), "}"].concat();
+        let answered =
+            Self { result: Ok(body), position: Some(answer.position), is_replayed: answer.is_replayed, told: None };
+        answered.telling(id, json.as_deref())
     }
 
     /// Has the identity's sessions told what became of its basket. A remembered answer was told when it was new.
-    fn telling(self, event: &EventFacts, id: HoldId, hold: Option<&HoldRecord>, server_ms: u64) -> Self {
+    fn telling(self, id: HoldId, hold_json: Option<&str>) -> Self {
         if self.is_replayed {
             return self;
         }
-        Self { push: Some(Push::HoldUpdate { id, hold: hold.map(|hold| hold.to_wire(event, server_ms)) }), ..self }
+        let text = hold_update_text(id, hold_json);
+        Self { told: Some(HoldTold { id, text, is_over: hold_json.is_none() }), ..self }
     }
 }
 
 impl From<ErrorObject> for Answered {
     fn from(error: ErrorObject) -> Self {
-        Self { result: Err(error), position: None, is_replayed: false, push: None }
+        Self { result: Err(error), position: None, is_replayed: false, told: None }
     }
 }
 
@@ -147,9 +168,10 @@ async fn speak(app: &App, who: Option<IdentityId>, session: Option<SessionId>, m
     let outcome = answered.result.as_ref().err().map_or("ok", |error| error.code.as_str());
     app.metrics.commands.get_or_create(&CommandLabels { op, outcome }).inc();
     app.metrics.command_seconds.get_or_create(&CommandOp { op }).observe(began.elapsed().as_secs_f64());
-    let push = who
-        .zip(answered.push)
-        .and_then(|(identity, push)| app.sender.to_identity_at(identity, answered.position, session, &push));
+    let push = who.zip(answered.told).and_then(|(identity, told)| {
+        let at = answered.position.filter(|_| !told.is_over);
+        app.sender.hold_changed(identity, told.id, at, session, &told.text)
+    });
     let reply =
         Reply { id: Some(id), result: answered.result, position: answered.position, is_replayed: answered.is_replayed };
     Spoken { reply, push }
@@ -185,6 +207,15 @@ impl Counter for App {
 
     fn event(&self, event: EventId) -> BoxFuture<'_, Result<Arc<EventFacts>, ErrorObject>> {
         Box::pin(find_event(self, event))
+    }
+
+    fn make_ready(&self, event: &EventFacts) {
+        let (catalogue, layout) = (self.catalogue.clone(), event.layout.clone());
+        tokio::spawn(async move {
+            if let Err(error) = catalogue.layout(&layout).await {
+                tracing::debug!(%error, layout, "a plan could not be read ahead; the first command reads it");
+            }
+        });
     }
 }
 

@@ -217,6 +217,21 @@ impl Sender {
         session.map(|_| OwnPush { identity, change, frame })
     }
 
+    /// The same of a hold that changed, as it is written; `at` = `None` when it is over.
+    pub fn hold_changed(
+        &self,
+        identity: IdentityId,
+        hold: HoldId,
+        at: Option<Position>,
+        session: Option<SessionId>,
+        text: &str,
+    ) -> Option<OwnPush> {
+        let frame = text_frame(text);
+        let change = Some(at.map_or(Change::HoldEnd { hold }, |at| Change::Hold { hold, at }));
+        self.tell_everywhere(identity, change, session, &frame);
+        session.map(|_| OwnPush { identity, change, frame })
+    }
+
     /// The same of an order as it stands at `at`, a number that grows with each change of the order. One that stood so earlier
     /// than what a session knows is not told.
     pub fn order_to_identity(&self, identity: IdentityId, at: u64, order: Order) {

@@ -105,3 +105,38 @@ pub enum Push {
         jitter_ms: u64,
     },
 }
+
+/// The text of `hold.update` about a hold that is written already, as the reply in front of it says the same; `None` = it is
+/// gone. What [`Push::HoldUpdate`] gives, without writing the hold again.
+#[must_use]
+pub fn hold_update_text(id: HoldId, hold_json: Option<&str>) -> String {
+    let hold = hold_json.unwrap_or("null");
+    [r#"{"push":"hold.update","id":""#, &id.to_string(), r#"","hold":"#, hold, "}"].concat()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_hold_that_is_written_already_makes_the_same_push() {
+        let id = HoldId::generate();
+        let hold = Hold {
+            id,
+            event: EventId::generate(),
+            lines: Vec::new(),
+            total_minor: 4_200,
+            currency: "EUR".parse().expect("a currency"),
+            expires_ms: 2,
+            server_ms: 1,
+            extended: false,
+            locked: true,
+            offer: false,
+        };
+        for hold in [None, Some(hold)] {
+            let json = hold.as_ref().map(|hold| serde_json::to_string(hold).expect("plain data"));
+            let push = Push::HoldUpdate { id, hold };
+            assert_eq!(hold_update_text(id, json.as_deref()), serde_json::to_string(&push).expect("plain data"));
+        }
+    }
+}

@@ -87,7 +87,7 @@ impl Reply {
     #[must_use]
     pub fn to_text(&self) -> String {
         use std::fmt::Write;
-        let mut text = String::with_capacity(256);
+        let mut text = String::with_capacity(self.result.as_ref().map_or(256, |body| body.len() + 96));
         match self.id {
             Some(id) => write!(text, r#"{{"id":{id}"#),
             None => write!(text, r#"{{"id":null"#),

@@ -22,8 +22,7 @@ pub(super) async fn run(app: &App, asked: &Asked, body: &Extend) -> Result<Answe
 pub(super) fn answered(event: &EventFacts, id: HoldId, answer: &Answer<ChangeOutcome>) -> Answered {
     match &answer.outcome {
         ChangeOutcome::Done(hold) => {
-            let reply = HoldReply { hold: hold.as_ref().map(|hold| hold.to_wire(event, answer.server_ms)) };
-            Answered::of(answer, Ok(reply)).telling(event, id, hold.as_ref(), answer.server_ms)
+            Answered::of_hold(answer, event, id, hold.as_ref())
         }
         ChangeOutcome::Refused(refusal) => {
             Answered::of(answer, Err::<HoldReply, _>(error::refusal(refusal, event, Vec::new())))

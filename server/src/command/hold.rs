@@ -40,8 +40,7 @@ pub(super) async fn answered(
 ) -> Answered {
     match &answer.outcome {
         HoldOutcome::Held { hold, .. } => {
-            let reply = HoldReply { hold: Some(hold.to_wire(event, answer.server_ms)) };
-            Answered::of(answer, Ok(reply)).telling(event, hold.id, Some(hold), answer.server_ms)
+            Answered::of_hold(answer, event, hold.id, Some(hold))
         }
         HoldOutcome::Refused(refusal) => {
             let alternatives = match refusal {

@@ -42,8 +42,9 @@ pub(super) async fn run(app: &App, asked: &Asked, command: &Command, body: &Hold
     Ok(match &answer.outcome {
         HoldOutcome::Held { hold, added, is_together } => {
             let wire = hold.to_wire(&event, answer.server_ms);
+            let json = serde_json::to_string(&wire).map_err(|failure| error::internal(&failure))?;
             let reply = HoldBestReply { hold: wire, added: added.clone(), together: *is_together };
-            Answered::of(&answer, Ok(reply)).telling(&event, hold.id, Some(hold), answer.server_ms)
+            Answered::of(&answer, Ok(reply)).telling(hold.id, Some(&json))
         }
         HoldOutcome::Refused(refusal) => {
             Answered::of(&answer, Err::<HoldBestReply, _>(error::refusal(refusal, &event, Vec::new())))
