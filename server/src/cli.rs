@@ -68,7 +68,8 @@ impl<E: Into<anyhow::Error>> From<E> for Failed {
 pub fn run(cli: Cli) -> ExitCode {
     crate::telemetry::init(matches!(cli.command, Command::Serve(_)));
     let done = Config::from_env().map_err(Failed::from).and_then(|config| {
-        let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build()?;
+        let workers = config.workers;
+        let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(workers).enable_all().build()?;
         runtime.block_on(async {
             match cli.command {
                 Command::Serve(args) => serve::run(config, args).await,

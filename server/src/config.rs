@@ -60,6 +60,9 @@ pub struct Config {
     pub redis_url: Option<Secret>,
     /// The ledger's connections.
     pub store: StoreConfig,
+    /// Threads that drive sockets and commands. `SEATWIRE_WORKERS`, default: one a core, but one less in embedded mode, where
+    /// Redis and Postgres share the machine: waking each other across cores costs more than the second core brings.
+    pub workers: usize,
     /// The shelf's connections.
     pub inventory: InventoryConfig,
     /// Sockets.
@@ -91,8 +94,8 @@ pub struct StoreConfig {
 /// Redis.
 #[derive(Debug, Clone)]
 pub struct InventoryConfig {
-    /// Connections for scripts; commands of many sessions share them, so that they travel in one write.
-    /// `SEATWIRE_REDIS_CONNECTIONS`, default 2.
+    /// Connections for scripts, to each master; commands of many sessions share them, so that they travel in one write.
+    /// `SEATWIRE_REDIS_CONNECTIONS`, default 1. More: fewer calls a write, for both sides.
     pub connections: usize,
     /// Longest wait for a script. `SEATWIRE_REDIS_TIMEOUT_MS`, default 500 ms. Too low: ghost outcomes that only the key
     /// resolves; too high: buyers wait on a dead store.
@@ -268,8 +271,9 @@ impl Config {
                 acquire_timeout: env.millis("SEATWIRE_DB_ACQUIRE_MS", 10..=60_000, 250)?,
                 statement_timeout: env.millis("SEATWIRE_DB_STATEMENT_MS", 100..=600_000, 5_000)?,
             },
+            workers: env.number("SEATWIRE_WORKERS", 1..=1_024, read::default_workers(env))? as usize,
             inventory: InventoryConfig {
-                connections: env.number("SEATWIRE_REDIS_CONNECTIONS", 1..=64, 2)? as usize,
+                connections: env.number("SEATWIRE_REDIS_CONNECTIONS", 1..=64, 1)? as usize,
                 command_timeout: env.millis("SEATWIRE_REDIS_TIMEOUT_MS", 50..=10_000, 500)?,
                 sweep_interval: env.millis("SEATWIRE_SWEEP_MS", 20..=1_000, 250)?,
             },

@@ -81,6 +81,13 @@ const DESCRIPTORS_KEPT_BACK: u32 = 512;
 /// Where the limit cannot be read.
 const FALLBACK_DESCRIPTOR_LIMIT: u32 = 1024;
 
+/// One a core; one is left to the stores where they are ours.
+pub(super) fn default_workers(env: &Env) -> u32 {
+    let cores = std::thread::available_parallelism().map_or(1, |cores| cores.get() as u32);
+    let is_embedded = env.text("DATABASE_URL").is_none() && env.text("REDIS_URL").is_none();
+    cores.saturating_sub(u32::from(is_embedded)).max(1)
+}
+
 /// The soft limit of open files of this process, less what the process itself needs.
 pub(super) fn default_max_connections() -> u32 {
     let limits = std::fs::read_to_string("/proc/self/limits").unwrap_or_default();
