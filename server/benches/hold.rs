@@ -14,7 +14,7 @@ use seatwire::inventory::{Caller, HoldOutcome, Inventory};
 use seatwire::metrics::Metrics;
 use seatwire::store::Store;
 use seatwire_proto::client::IdempotencyKey;
-use seatwire_proto::id::{EventId, IdentityId};
+use seatwire_proto::id::IdentityId;
 use seatwire_proto::seat::SeatIndex;
 use seatwire_proto::server::{PriceTier, SalesMode};
 use std::sync::Arc;
