@@ -37,6 +37,12 @@ if code == DONE and is_clean then
 elseif code == DONE then
   local taken, added_lines, added_words = {}, {}, {}
   local mine = HELD_BY + number
+  -- Whether a seat that nobody has is this caller's to take: not one of an allocation that is closed to them, also where the
+  -- hold of somebody who had unlocked it has just ended.
+  local function is_open(seat)
+    local kind = m_flags % 2 == 1 and byte(call('GETRANGE', base .. 'k', seat, seat)) or 0
+    return kind == 0 or kind > 1 and floor(opened / 2 ^ (kind - 2)) % 2 == 1
+  end
   for i = 0, seats_n - 1 do
     local line_at = lines_at + 5 * i
     local seat = unpack('<I4', body, line_at)
@@ -44,15 +50,14 @@ elseif code == DONE then
     local is_added, is_mine = owner == 0, number ~= 0 and owner == mine
     if is_mine then
       -- A seat of one's own hold that is over is free again, unless somebody waits for it.
-      is_added, is_mine = is_new and not keeps, not is_new
+      is_added, is_mine = is_new and not keeps and is_open(seat), not is_new
     elseif owner == 1 and opened ~= 0 then
-      local kind = byte(call('GETRANGE', base .. 'k', seat, seat))
-      is_added = kind > 1 and floor(opened / 2 ^ (kind - 2)) % 2 == 1
+      is_added = is_open(seat)
     elseif owner >= HELD_BY and owner < SOLD_TO and not keeps then
       -- Somebody else's hold that is over; the sweeper does the rest of it, and keeps the seat where people wait.
       local slot = (owner - HELD_BY) * 24
       local _, ends, status = unpack('<c16I6B', call('GETRANGE', base .. 'n', slot, slot + 23))
-      is_added = status == 1 and ends <= now
+      is_added = status == 1 and ends <= now and is_open(seat)
     end
     if is_added then
       added_lines[#added_lines + 1] = sub(body, line_at, line_at + 4)

@@ -1,31 +1,24 @@
 //! Seats kept for those who have a code: state before, call, outcome, state after, published.
 
-use super::shelf::{Shelf, facts, indices, refused, seats_of};
-use seatwire::catalogue::{AllocationFacts, EventFacts, Run, SeatShape, code_hash};
+use super::shelf::{Shelf, allocation, facts, indices, refused, seats_of};
+use seatwire::catalogue::{AllocationFacts, EventFacts, Run, SeatShape};
 use seatwire::inventory::{
     Answer, BestTry, Block, Caller, ChangeOutcome, HoldOutcome, Looked, Refusal, ReleaseRules, ReleaseWhat,
     UnlockOutcome,
 };
-use seatwire_proto::id::{AllocationId, IdentityId};
+use seatwire_proto::id::IdentityId;
 use seatwire_proto::seat::{SeatIndex, SeatState};
 use seatwire_proto::server::{EventState, OrphanRule};
 use std::sync::Arc;
 
-/// A shelf where seats 10 to 13 are kept by the allocation in slot 3, and 14 by the one in slot 4.
+/// Seats 10 to 13 are kept by the allocation in slot 3, and 14 by the one in slot 4.
+fn allocated() -> EventFacts {
+    let facts = facts();
+    EventFacts { allocations: vec![allocation(facts.id, 3, 10..14), allocation(facts.id, 4, 14..15)], ..facts }
+}
+
 async fn shelf() -> Shelf {
-    let mut facts = facts();
-    let allocation = |slot: u8, seats: std::ops::Range<u32>| AllocationFacts {
-        id: AllocationId::generate(),
-        name: format!("Club {slot}"),
-        slot,
-        code_hash: code_hash(facts.id, &format!("code {slot}")),
-        seats: seats.collect(),
-        from_ms: 0,
-        until_ms: u64::MAX,
-        is_closed: false,
-    };
-    facts.allocations = vec![allocation(3, 10..14), allocation(4, 14..15)];
-    Shelf::of(facts, &[]).await
+    Shelf::of(allocated(), &[]).await
 }
 
 impl Shelf {
@@ -148,16 +141,7 @@ async fn an_allocation_is_kept_and_given_up_while_the_event_sells() {
     let hold = shelf.held(ann, &[10]).await;
     let with = |is_closed: bool, revision: u64| {
         let mut facts = EventFacts { revision, ..EventFacts::clone(&shelf.event) };
-        facts.allocations = vec![AllocationFacts {
-            id: AllocationId::generate(),
-            name: "Club".into(),
-            slot: 0,
-            code_hash: [0; 32],
-            seats: (10..12).collect(),
-            from_ms: 0,
-            until_ms: u64::MAX,
-            is_closed,
-        }];
+        facts.allocations = vec![AllocationFacts { is_closed, ..allocation(facts.id, 0, 10..12) }];
         Arc::new(facts)
     };
     for _ in 0..2 {
@@ -213,16 +197,7 @@ async fn guesses_are_counted_for_all_nodes_and_an_answer_given_again_is_none() {
 async fn a_seat_given_back_to_its_allocation_is_nobodys_and_so_not_left_alone() {
     let mut facts = facts();
     facts.rules.orphans = OrphanRule::Strict;
-    facts.allocations = vec![AllocationFacts {
-        id: AllocationId::generate(),
-        name: "Club".into(),
-        slot: 0,
-        code_hash: [0; 32],
-        seats: (10..14).collect(),
-        from_ms: 0,
-        until_ms: u64::MAX,
-        is_closed: false,
-    }];
+    facts.allocations = vec![allocation(facts.id, 0, 10..14)];
     let shelf = Shelf::of(facts, &[]).await;
     let ann = IdentityId::generate();
     shelf.unlock(shelf.caller(ann), Some(0)).await;
@@ -238,4 +213,24 @@ async fn a_seat_given_back_to_its_allocation_is_nobodys_and_so_not_left_alone() 
     assert_eq!(ask(5).await, ChangeOutcome::Refused(Refusal::OrphanSeat(indices(&[5]))));
     let ChangeOutcome::Done(Some(rest)) = ask(12).await else { panic!("nobody can be left with it") };
     assert_eq!((seats_of(&rest), &shelf.map().await[4..14]), (vec![4, 5, 6, 11, 13], "1110003131"));
+}
+
+#[tokio::test]
+async fn a_seat_of_an_allocation_whose_hold_has_just_ended_is_not_a_strangers_to_take() {
+    let mut facts = allocated();
+    facts.rules.hold_ttl_ms = 10_000;
+    let shelf = Shelf::of(facts, &[]).await;
+    let (ann, bob) = (IdentityId::generate(), IdentityId::generate());
+    shelf.unlock(shelf.caller(ann), Some(0)).await;
+    shelf.held(ann, &[9, 10]).await;
+    shelf.move_clock_ms(20_000).await;
+    // Nobody has swept: both seats still carry her name.
+    assert_eq!(refused(shelf.hold(bob, &[9, 10]).await), Refusal::SeatTaken(indices(&[10])));
+    // Nor are they hers any more once the allocation is closed to her.
+    let closed = shelf.changed(|facts| facts.allocations[0].until_ms = 1);
+    let caller = Caller { event: closed, ..shelf.caller(ann) };
+    let again = shelf.try_hold(caller, &[10]).await.expect("Redis answers").outcome;
+    assert_eq!(refused(again), Refusal::SeatTaken(indices(&[10])));
+    shelf.held(ann, &[10]).await;
+    shelf.held(bob, &[9]).await;
 }

@@ -2,10 +2,11 @@
 //! then, every seat must agree. The seed is printed; `SEATWIRE_SEED` repeats a run, `SEATWIRE_OPERATIONS` sets its length.
 
 mod changing;
+mod organising;
 mod taking;
 
 use super::model::{Model, ROW};
-use super::shelf::Shelf;
+use super::shelf::{Shelf, allocation};
 use rand::rngs::StdRng;
 use rand::{RngExt, SeedableRng};
 use seatwire::catalogue::{Run as SeatRun, SeatShape};
@@ -18,8 +19,11 @@ use std::collections::HashMap;
 
 const SEATS: u32 = 30;
 const PEOPLE: usize = 8;
-/// Nobody's to take.
+/// Nobody's to take at first.
 const BLOCKED: u32 = 12;
+/// Kept for those who unlock them, by slot. The last two people never do.
+const ALLOCATED: [(u8, std::ops::Range<u32>); 2] = [(0, 3..6), (5, 22..26)];
+const STRANGERS: usize = 2;
 const OPERATIONS: u32 = 100_000;
 /// Events that the operations are spread over: most of their time is waiting.
 const EVENTS: u64 = 4;
@@ -73,7 +77,7 @@ struct Run {
 async fn the_scripts_and_a_plain_model_agree_on_random_operations() {
     let seed = setting("SEATWIRE_SEED").unwrap_or_else(rand::random);
     let operations = setting("SEATWIRE_OPERATIONS").map_or(OPERATIONS, |n| n as u32);
-    eprintln!("SEATWIRE_SEED={seed}");
+    eprintln!("SEATWIRE_SEED={seed} SEATWIRE_OPERATIONS={operations}");
     let mut runs = tokio::task::JoinSet::new();
     for n in 0..EVENTS {
         runs.spawn(run(seed.wrapping_add(n), operations / EVENTS as u32));
@@ -90,12 +94,15 @@ async fn run(seed: u64, operations: u32) {
         facts.areas[1].capacity = 40;
         // In the middle of what is looked through: its word ends like a free one.
         facts.blocked.insert(BLOCKED);
+        facts.allocations = ALLOCATED.map(|(slot, seats)| allocation(facts.id, slot, seats)).to_vec();
     })
     .await;
     let operator = shelf.plain_client().await;
-    let kept_back = (0..40).map(|seat| seat == 29 || seat == BLOCKED).collect();
+    let allocated =
+        |seat: u32| ALLOCATED.into_iter().find(|(_, seats)| seats.contains(&seat)).map(|(slot, _)| slot + 2);
+    let kind = |seat: u32| allocated(seat).unwrap_or(u8::from(seat == 29 || seat == BLOCKED));
     let mut run = Run {
-        model: Model::new(kept_back, vec![7, 40], 6, 100_000),
+        model: Model::new((0..40).map(kind).collect(), vec![7, 40], 6, 100_000),
         shelf,
         random: StdRng::seed_from_u64(seed),
         people: (0..PEOPLE).map(|_| IdentityId::generate()).collect(),
@@ -166,7 +173,13 @@ impl Run {
     async fn step(&mut self) {
         let identity = self.person();
         match self.random.random_range(0..100) {
-            0..28 => self.hold(identity).await,
+            0..22 => self.hold(identity).await,
+            22..24 => self.block().await,
+            24..26 => self.resize().await,
+            26..28 => {
+                let at = self.random.random_range(0..PEOPLE - STRANGERS);
+                self.unlock_allocation(self.people[at]).await;
+            }
             28..34 => self.hold_best(identity).await,
             34..38 => self.hold_scanned(identity).await,
             38..40 => self.nothing(identity).await,

@@ -2,6 +2,7 @@
 //! against it by random operations (`differential`). Here is who has what; `taking` and `ending` are what changes it.
 
 mod ending;
+mod organising;
 mod taking;
 
 use seatwire::inventory::{HoldLine, HoldRecord, Place, Refusal};
@@ -83,6 +84,8 @@ pub(super) struct Person {
     pub(super) hold: Option<ModelHold>,
     ended: Vec<(HoldId, u64)>,
     bought: u32,
+    /// Slots of allocations, as bits.
+    pub(super) unlocked: u32,
 }
 
 impl Person {
@@ -105,7 +108,9 @@ enum Known {
 
 pub(super) struct Model {
     pub(super) owners: Vec<Owner>,
-    kept_back: Vec<bool>,
+    /// 0 open, 1 blocked, from 2 on kept by the allocation in that slot plus two.
+    kinds: Vec<u8>,
+    pub(super) capacities: Vec<u32>,
     /// What is left; a late success may take more than that, which is made good by what comes back first.
     areas: Vec<i64>,
     pub(super) people: HashMap<IdentityId, Person>,
@@ -116,13 +121,14 @@ pub(super) struct Model {
 }
 
 impl Model {
-    pub(super) fn new(kept_back: Vec<bool>, areas: Vec<u32>, limit: u32, ttl_ms: u64) -> Self {
-        let owner = |kept: &bool| if *kept { Owner::KeptBack } else { Owner::Nobody };
-        let owners = kept_back.iter().map(owner).collect();
+    pub(super) fn new(kinds: Vec<u8>, areas: Vec<u32>, limit: u32, ttl_ms: u64) -> Self {
+        let owner = |kind: &u8| if *kind == 0 { Owner::Nobody } else { Owner::KeptBack };
+        let owners = kinds.iter().map(owner).collect();
         Self {
             owners,
-            kept_back,
-            areas: areas.into_iter().map(i64::from).collect(),
+            kinds,
+            areas: areas.iter().copied().map(i64::from).collect(),
+            capacities: areas,
             people: HashMap::new(),
             orders: HashMap::new(),
             limit,
@@ -153,7 +159,21 @@ impl Model {
     }
 
     fn free_seat(&mut self, seat: SeatIndex) {
-        self.owners[seat.position()] = if self.kept_back[seat.position()] { Owner::KeptBack } else { Owner::Nobody };
+        self.owners[seat.position()] = if self.kinds[seat.position()] == 0 { Owner::Nobody } else { Owner::KeptBack };
+    }
+
+    /// What this identity has unlocked.
+    pub(super) fn unlocked(&self, identity: IdentityId) -> u32 {
+        self.people.get(&identity).map_or(0, |person| person.unlocked)
+    }
+
+    /// Whether a seat that nobody has would be this identity's to take.
+    fn may_have(&self, identity: IdentityId, seat: SeatIndex) -> bool {
+        match self.kinds[seat.position()] {
+            0 => true,
+            1 => false,
+            kind => self.unlocked(identity) >> (kind - 2) & 1 == 1,
+        }
     }
 
     /// Gives back what a hold has; whether the map changed.

@@ -6,7 +6,7 @@ use fred::interfaces::{ClientLike, EventInterface, KeysInterface, PubsubInterfac
 use fred::types::Builder;
 use fred::types::config::Config as RedisConfig;
 use parking_lot::Mutex;
-use seatwire::catalogue::{AreaFacts, EventFacts, SectionFacts};
+use seatwire::catalogue::{AllocationFacts, AreaFacts, EventFacts, SectionFacts, code_hash};
 use seatwire::config::Config;
 use seatwire::inventory::{
     Answer, Caller, ChangeOutcome, FeedMessage, HoldOutcome, HoldRecord, Inventory, InventoryError, Refusal,
@@ -15,9 +15,10 @@ use seatwire::inventory::{
 use seatwire::metrics::Metrics;
 use seatwire::store::Store;
 use seatwire_proto::client::IdempotencyKey;
-use seatwire_proto::id::{HoldId, IdentityId};
+use seatwire_proto::id::{AllocationId, EventId, HoldId, IdentityId};
 use seatwire_proto::seat::{AreaIndex, SeatIndex};
 use seatwire_proto::server::{PriceTier, SalesMode};
+use std::ops::Range;
 use std::sync::Arc;
 
 pub(crate) struct Shelf {
@@ -60,6 +61,20 @@ pub(crate) fn facts() -> EventFacts {
     };
     facts.rules.seats_per_identity = 6;
     facts
+}
+
+/// Seats kept for whoever knows the code `code SLOT`, at any time.
+pub(crate) fn allocation(event: EventId, slot: u8, seats: Range<u32>) -> AllocationFacts {
+    AllocationFacts {
+        id: AllocationId::generate(),
+        name: format!("Club {slot}"),
+        slot,
+        code_hash: code_hash(event, &format!("code {slot}")),
+        seats: seats.collect(),
+        from_ms: 0,
+        until_ms: u64::MAX,
+        is_closed: false,
+    }
 }
 
 impl Shelf {

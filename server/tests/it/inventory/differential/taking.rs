@@ -128,13 +128,16 @@ impl Run {
         let behind = self.random.random_range(0..2).min(self.model.seq);
         let (caller, _) = self.caller(identity, "nothing");
         let caller = Caller { key: None, ..caller };
-        let looked = Looked { seq: self.model.seq - behind, opened: 0 };
+        // What the caller has unlocked, or what the node knew of it a moment ago.
+        let unlocked = self.model.unlocked(identity);
+        let opened = if self.random.random_bool(0.8) { unlocked } else { 0 };
+        let looked = Looked { seq: self.model.seq - behind, opened };
         let tried = self.shelf.inventory.hold_best(&caller, &[], looked, Some(Nothing::SoldOut)).await;
         self.note(format!("{identity} nothing {behind}"));
         let now_ms = self.shelf.inventory.now_ms() + self.ahead_ms;
         match tried.expect("Redis answers") {
             BestTry::Answered(answer) if answer.outcome == HoldOutcome::Refused(Refusal::SoldOut) => {
-                self.agree("the map that was looked at", &behind, &0);
+                self.agree("the map that was looked at", &(behind, opened), &(0, unlocked));
                 let due = self.model.people.values().filter(|person| person.must_have_ended(now_ms - DOUBT_MS));
                 self.agree("what is due", &due.count(), &0);
             }

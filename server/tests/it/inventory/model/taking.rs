@@ -35,10 +35,12 @@ impl Model {
     fn may_take(&self, identity: IdentityId, seat: SeatIndex, now_ms: u64) -> bool {
         match self.owners[seat.position()] {
             Owner::Nobody => true,
-            Owner::KeptBack | Owner::SoldTo(_) => false,
+            Owner::SoldTo(_) => false,
+            Owner::KeptBack => self.may_have(identity, seat),
             Owner::HeldBy(other) => {
                 let hold = self.people.get(&other).and_then(|person| person.hold.as_ref());
-                other == identity || hold.is_some_and(|hold| hold.is_over(now_ms))
+                let is_over = hold.is_some_and(|hold| hold.is_over(now_ms));
+                if is_over { self.may_have(identity, seat) } else { other == identity }
             }
         }
     }
@@ -96,7 +98,11 @@ impl Model {
             Ok(used) => used,
             Err(refusal) => return Some(HoldOutcome::Refused(refusal)),
         };
-        let is_free = |seat: &SeatIndex| self.owners[seat.position()] == Owner::Nobody;
+        let is_free = |seat: &SeatIndex| match self.owners[seat.position()] {
+            Owner::Nobody => true,
+            Owner::KeptBack => self.may_have(identity, *seat),
+            Owner::HeldBy(_) | Owner::SoldTo(_) => false,
+        };
         let block = blocks.iter().find(|block| {
             let seats = seats_of(block);
             seats.iter().all(is_free) && self.orphans(&seats, rule).is_empty()
