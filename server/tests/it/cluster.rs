@@ -110,7 +110,7 @@ impl Viewer {
             }
             assert_eq!(code(&reply), "unavailable", "{reply}");
             assert!(began.elapsed() < crate::support::PATIENCE, "the event does not open: {reply}");
-            tokio::time::sleep(Duration::from_millis(100)).await;
+            as_told(&reply).await;
         }
         Self { client, map: Map::new(160, 1) }
     }
@@ -121,6 +121,14 @@ impl Viewer {
             let frame = self.client.frame().await;
             assert_ne!(self.map.take(&frame), Took::NeedsResync, "the stream has no hole");
         }
+    }
+}
+
+/// Waits as long as the refusal says; where it says nothing, for a turn of everybody else.
+async fn as_told(refused: &Value) {
+    match refused["error"]["retry_after_ms"].as_u64() {
+        Some(after_ms) => tokio::time::sleep(Duration::from_millis(after_ms)).await,
+        None => tokio::task::yield_now().await,
     }
 }
 
@@ -136,8 +144,7 @@ async fn try_hold(buyer: &mut Client, event: &str, seats: &[u32]) -> Value {
         if code(&reply) != "rate_limited" {
             return reply;
         }
-        let after_ms = reply["error"]["retry_after_ms"].as_u64().expect("when to ask again");
-        tokio::time::sleep(Duration::from_millis(after_ms)).await;
+        as_told(&reply).await;
     }
 }
 
@@ -168,7 +175,7 @@ async fn hold_again_and_again(buyer: &mut Client, event: &str, seat: u32) -> Dur
         match code(&reply) {
             "ok" => return began.elapsed(),
             "unavailable" | "timeout_unknown" | "overloaded" | "rate_limited" => {
-                tokio::time::sleep(Duration::from_millis(150)).await;
+                as_told(&reply).await;
             }
             other => panic!("{other}: {reply}"),
         }

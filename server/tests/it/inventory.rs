@@ -7,6 +7,7 @@ mod ending;
 mod holding;
 mod losing;
 mod model;
+mod order;
 mod organise;
 pub(crate) mod shelf;
 mod telling;

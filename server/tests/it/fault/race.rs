@@ -3,6 +3,9 @@
 
 use super::audit;
 use crate::checkout::books;
+use crate::organiser::Viewer;
+use crate::support::client::Client;
+use crate::support::map::{Map, Took};
 use crate::support::node::Node;
 use crate::support::stage::{Draft, Stage};
 use crate::support::{PATIENCE, eventually};
@@ -24,6 +27,10 @@ const SEATS: u64 = 20 * ROWS as u64;
 const LIMIT: u64 = 4;
 /// Long enough to outlive a fault, short enough to wait for: every hold ends.
 const HOLD_TTL_MS: u64 = 5_000;
+/// So long after everything is calm every viewer is right, also when Redis was lost.
+const SEEN_WITHIN: Duration = Duration::from_secs(6);
+/// Viewers of each node.
+const VIEWERS: usize = 2;
 /// Nothing was done, or it is not known: the same key asks again.
 const AGAIN: [&str; 6] = ["timeout_unknown", "key_in_use", "unavailable", "overloaded", "draining", "internal"];
 
@@ -233,9 +240,70 @@ impl Race {
         }
     }
 
+    /// A viewer of this node, as soon as the node can show the event.
+    async fn viewer(&self, url: &str) -> Viewer {
+        let mut client = Client::hello(url, None).await;
+        loop {
+            let reply = client.call("subscribe", json!({"event": self.event})).await;
+            if reply["ok"] == true {
+                return Viewer { client, map: Map::new(SEATS as usize, 1) };
+            }
+            let after_ms = reply["error"]["retry_after_ms"].as_u64().unwrap_or_else(|| panic!("no map: {reply}"));
+            tokio::time::sleep(Duration::from_millis(after_ms)).await;
+        }
+    }
+
+    /// Looks on as the protocol says until the race is over: every frame fits, and it never goes back.
+    async fn watch(self: Arc<Self>, mut url: String) -> Viewer {
+        let mut viewer = self.viewer(&url).await;
+        while !self.is_over.load(Ordering::Relaxed) {
+            let before = (viewer.map.epoch, viewer.map.seq);
+            tokio::select! {
+                frame = viewer.client.frame_unless_closed() => {
+                    let Some(frame) = frame else {
+                        // Its node is dead: it comes back at one that lives.
+                        url = eventually("a node that lives", || async {
+                            self.urls.lock().iter().find(|other| **other != url).cloned()
+                        })
+                        .await;
+                        viewer = self.viewer(&url).await;
+                        continue;
+                    };
+                    let took = viewer.map.take(&frame);
+                    let now = (viewer.map.epoch, viewer.map.seq);
+                    if took == Took::NeedsResync || now < before {
+                        self.wrong(format!("I8: a viewer at {before:?} took a frame to {now:?}: {took:?}"));
+                    }
+                }
+                () = tokio::time::sleep(Duration::from_millis(50)) => {}
+            }
+        }
+        viewer
+    }
+
+    /// I10: when nothing changes any more each viewer sees what Postgres has: sold seats and nothing else.
+    async fn judge_viewers(&self, stage: &Stage, viewers: &mut [Viewer]) {
+        let event: seatwire_proto::id::EventId = self.event.parse().expect("an id");
+        let sold = "select seat_index from taken_seats where event_id = $1 and state = 'sold'";
+        let sold: Vec<i32> =
+            sqlx::query_scalar(sold).bind(event.uuid()).fetch_all(stage.store.pool()).await.expect("reads");
+        let mut truth = vec![0; SEATS as usize];
+        sold.into_iter().for_each(|seat| truth[seat as usize] = 2);
+        let began = std::time::Instant::now();
+        for viewer in viewers {
+            viewer.until("what Postgres has", |map| map.states == truth).await;
+        }
+        assert!(began.elapsed() < SEEN_WITHIN, "I10: right only {:?} after everything was calm", began.elapsed());
+    }
+
     /// Lets buyers race while `fault` does what it does, then a little longer; waits for calm and judges. What `fault` says.
     pub(super) async fn run<F: Future>(self: Arc<Self>, fault: F) -> F::Output {
         let stranger = self.identity().await;
+        let urls = self.urls.lock().clone();
+        let mut watching = Vec::new();
+        for url in urls.iter().flat_map(|url| [url; VIEWERS]) {
+            watching.push(tokio::spawn(self.clone().watch(url.clone())));
+        }
         let buyers: Vec<_> = (0..BUYERS)
             .map(|_| {
                 let (race, stranger) = (self.clone(), stranger.clone());
@@ -254,7 +322,11 @@ impl Race {
         for buyer in buyers {
             buyer.await.expect("a buyer ends well");
         }
-        self.judge().await;
+        let mut viewers = Vec::new();
+        for viewer in watching {
+            viewers.push(viewer.await.expect("a viewer ends well"));
+        }
+        self.judge(viewers).await;
         said
     }
 
@@ -273,7 +345,7 @@ impl Race {
     }
 
     #[expect(clippy::print_stdout, reason = "figures of the run, for whoever asks with --nocapture")]
-    async fn judge(&self) {
+    async fn judge(&self, mut viewers: Vec<Viewer>) {
         // I18: whatever was not bought is free again, and everything agrees.
         let stage = self.stage.lock().await;
         let event: seatwire_proto::id::EventId = self.event.parse().expect("an id");
@@ -293,6 +365,7 @@ impl Race {
         }
         let said = audit::clean(&stage, &self.event).await;
         assert!(said.contains(" 0 holds of "), "{said}");
+        self.judge_viewers(&stage, &mut viewers).await;
         let ledger = self.http.get(format!("{}/_sim/ledger", self.payment_url)).send().await.expect("answers");
         let ledger: Value = ledger.json().await.expect("JSON");
         eventually("the books to be right", || async {

@@ -128,6 +128,17 @@ impl Client {
         self.frames.pop_front().expect("just looked")
     }
 
+    /// Waits for the next map frame; `None` when the connection ends instead.
+    pub(crate) async fn frame_unless_closed(&mut self) -> Option<Vec<u8>> {
+        while self.frames.is_empty() {
+            if self.closed.is_some() {
+                return None;
+            }
+            self.read("a map frame").await;
+        }
+        self.frames.pop_front()
+    }
+
     /// Map frames read while waiting for something else.
     pub(crate) fn frames_waiting(&self) -> usize {
         self.frames.len()
