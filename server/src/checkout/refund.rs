@@ -243,7 +243,19 @@ impl Inner {
     /// on its own pages), or how a refund stands.
     pub(super) async fn see_refund(&self, row: &OrderRow, object: &Value) -> Result<Applied, CheckoutError> {
         if object["object"] == "charge" {
-            if let Some(back_minor) = object["amount_refunded"].as_i64() {
+            let (Some(charge), Some(said_minor)) = (object["id"].as_str(), object["amount_refunded"].as_i64()) else {
+                return Ok(Applied::Done);
+            };
+            if said_minor > row.refunded_minor {
+                // The charge itself decides, not what was said of it.
+                let back_minor = match self.provider.given_back_minor(charge).await {
+                    Ok(back_minor) => back_minor,
+                    Err(ProviderError::Refused { .. }) => return Ok(Applied::Contradicted),
+                    Err(error) => {
+                        tracing::warn!(order = %row.id, %error, "how much went back is not known yet");
+                        return Ok(Applied::NotYet);
+                    }
+                };
                 self.step(row.id, None, &[News::RefundSeen(back_minor)]).await?;
             }
             return Ok(Applied::Done);

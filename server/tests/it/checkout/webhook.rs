@@ -7,7 +7,7 @@ use seatwire::checkout::{CrashPoint, Received};
 use seatwire::store::webhook_inbox::{self, InboxEvent};
 use serde_json::{Value, json};
 
-const SECRETS: [(&str, &str); 1] = [("SEATWIRE_WEBHOOK_SECRETS", "whsec_new,whsec_old")];
+pub(super) const SECRETS: [(&str, &str); 1] = [("SEATWIRE_WEBHOOK_SECRETS", "whsec_new,whsec_old")];
 
 fn sign(secret: &str, at_s: u64, body: &str) -> String {
     sign_bytes(secret, at_s, body.as_bytes())
@@ -23,7 +23,7 @@ fn sign_bytes(secret: &str, at_s: u64, body: &[u8]) -> String {
 
 /// What came of an event.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Fate {
+pub(super) enum Fate {
     Applied,
     PutOff,
 }
@@ -45,7 +45,7 @@ impl Till {
     }
 
     /// What came of an event that was kept, once it was looked at. The clock must stand still.
-    async fn fate(&self, event: &Value) -> Fate {
+    pub(super) async fn fate(&self, event: &Value) -> Fate {
         // A node that takes an event to look at it has it for longer than any first wait.
         let taken_until_ms = (self.clock.now_ms() + 30_000).cast_signed();
         eventually("the word to be looked at", || async {
@@ -58,7 +58,7 @@ impl Till {
         .await
     }
 
-    async fn applied(&self) -> i64 {
+    pub(super) async fn applied(&self) -> i64 {
         let sql = "select count(*) from webhook_inbox where applied_ms is not null";
         sqlx::query_scalar(sql).fetch_one(self.app.store.pool()).await.expect("counts")
     }
@@ -403,92 +403,6 @@ async fn a_word_of_another_amount_or_currency_sells_nothing_and_is_listed() {
         let listed: i64 = sqlx::query_scalar(sql).fetch_one(till.app.store.pool()).await.expect("counts");
         assert_eq!(listed, n as i64 + 1);
     }
-}
-
-/// A word about the `n`th intent that says it stands so, whatever is true.
-async fn claim(till: &Till, n: usize, status: &str) -> Value {
-    let intents = till.ledger().await["intents"].clone();
-    let object = json!({"object": "payment_intent", "id": intents[n]["id"], "status": status, "amount": 4750,
-        "currency": "eur", "latest_charge": format!("ch_claimed_{n}")});
-    let kind = format!("payment_intent.{status}");
-    json!({"id": format!("evt_claimed_{n}_{status}"), "type": kind, "created": 1, "data": {"object": object}})
-}
-
-#[tokio::test(flavor = "multi_thread")]
-async fn a_signed_word_that_the_providers_own_object_contradicts_moves_no_order() {
-    // The reconciler is far away: nothing but the word makes anybody look.
-    let quiet = [("SEATWIRE_POLL_PROVIDER_MS", "3600000"), SECRETS[0]];
-    let till = Till::open_with(&Default::default(), &quiet).await;
-    let mut orders = Vec::new();
-    for (n, method) in ["pm_card_chargeDeclined", "pm_card_authenticationRequired", "pm_sim_timeout_not_charged"]
-        .into_iter()
-        .enumerate()
-    {
-        let (buyer, hold) = till.buyer_with(&[20 * n as u32]).await;
-        orders.push((buyer, till.bought(buyer, &hold, method).await));
-    }
-    // And one that is cancelled: a false word must not begin a refund.
-    let (buyer, hold) = till.buyer_with(&[60]).await;
-    let declined = till.bought(buyer, &hold, "pm_card_chargeDeclined").await;
-    till.call(buyer, "cancel", json!({"order": declined["id"]})).await;
-    orders.push((buyer, till.until(buyer, &declined["id"], "cancelled").await));
-    let pool = till.app.store.pool();
-    for (n, (buyer, order)) in orders.iter().enumerate() {
-        for status in ["succeeded", "canceled"] {
-            let event = claim(&till, n, status).await;
-            let is_repetition = order["state"] == "cancelled" && status == "canceled";
-            assert_eq!(till.tell("whsec_new", &event).await, Received::Kept);
-            let fate = till.fate(&event).await;
-            assert_eq!(fate, if is_repetition { Fate::Applied } else { Fate::PutOff }, "{status} of {order}");
-            let now = till.order(*buyer, &order["id"]).await;
-            assert_eq!(now["state"], order["state"], "{status} of {order}");
-            assert!(now["tickets"].as_array().is_none_or(Vec::is_empty), "{now}");
-        }
-    }
-    let tickets: i64 = sqlx::query_scalar("select count(*) from tickets").fetch_one(pool).await.expect("counts");
-    assert_eq!(tickets, 0);
-    // What becomes true meanwhile is no contradiction any more.
-    till.press(&orders[1].1, "approve").await;
-    let sql = "update webhook_inbox set due_ms = 0 where applied_ms is null";
-    sqlx::query(sql).execute(pool).await.expect("due");
-    let (buyer, order) = &orders[1];
-    eventually("the order to be paid", || async {
-        (till.order(*buyer, &order["id"]).await["state"] == "paid").then_some(())
-    })
-    .await;
-    // The others are on the list of a person, and are dropped after a day.
-    let sql = "update webhook_inbox set received_ms = received_ms - 25 * 3600000, due_ms = 0 where applied_ms is null";
-    sqlx::query(sql).execute(pool).await.expect("ages");
-    eventually("the false ones to be dropped", || async {
-        let sql = "select count(*) from webhook_inbox where applied_ms is null";
-        (sqlx::query_scalar::<_, i64>(sql).fetch_one(pool).await.expect("counts") == 0).then_some(())
-    })
-    .await;
-    assert_eq!(till.order(orders[0].0, &orders[0].1["id"]).await["state"], "payment_declined");
-    till.check_books().await;
-}
-
-#[tokio::test(flavor = "multi_thread")]
-async fn a_word_that_cannot_be_checked_waits_until_the_provider_answers() {
-    let quiet = [("SEATWIRE_POLL_PROVIDER_MS", "3600000"), ("SEATWIRE_RECONCILE_MS", "60000"), SECRETS[0]];
-    let till = Till::open_with(&Default::default(), &quiet).await;
-    let (buyer, hold) = till.buyer_with(&[1]).await;
-    let order = till.bought(buyer, &hold, "pm_card_authenticationRequired").await;
-    till.press(&order, "approve").await;
-    let events = till.events().await;
-    let succeeded = events.iter().find(|event| event["type"] == "payment_intent.succeeded").expect("charged");
-    till.faults(&[("outage", "fail")]).await;
-    assert_eq!(till.tell("whsec_new", succeeded).await, Received::Kept);
-    assert_eq!(till.fate(succeeded).await, Fate::PutOff);
-    assert_eq!(till.applied().await, 0);
-    till.faults(&[("outage", "none")]).await;
-    eventually("it to be applied", || async {
-        till.clock.advance_ms(1_000);
-        (till.applied().await == 1).then_some(())
-    })
-    .await;
-    assert_eq!(till.order(buyer, &order["id"]).await["state"], "paid");
-    till.check_books().await;
 }
 
 #[tokio::test(flavor = "multi_thread")]
