@@ -131,6 +131,11 @@ async fn a_dispute_that_is_lost_voids_the_tickets_and_late_words_change_nothing(
     };
     let refused = till.app.checkout.refund(request, "it".into(), RefundWhat::All, "test".into()).await.expect("works");
     assert_eq!(refused.outcome, Err(seatwire::checkout::CheckoutRefusal::RefundRefused));
+    // The organisers' log has it, once for all the words.
+    let sql = "select body from event_log where kind = 'order.disputed'";
+    let logged: Vec<Value> = sqlx::query_scalar(sql).fetch_all(till.app.store.pool()).await.expect("reads");
+    assert_eq!(logged.len(), 1, "{logged:?}");
+    assert_eq!((&logged[0]["order"], &logged[0]["event"]), (&order["id"], &json!(till.event)), "{logged:?}");
     // The seat sells again.
     let (other, hold) = till.buyer_with(&[1]).await;
     till.bought(other, &hold, "pm_card_visa").await;
@@ -232,4 +237,36 @@ async fn of_two_words_of_a_dispute_the_newer_counts_whichever_comes_first() {
     assert_eq!(say("lost", 25, false, None).await, ("lost".into(), false));
     assert_eq!(say("lost", 40, false, Some(true)).await, ("lost".into(), true));
     assert_eq!(say("under_review", 50, false, None).await, ("lost".into(), true));
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_refund_that_comes_back_while_the_provider_is_away_is_never_dropped() {
+    let till = Till::open_with(&Default::default(), &QUICK).await;
+    let (buyer, hold) = till.buyer_with(&[1]).await;
+    let order = till.bought(buyer, &hold, "pm_card_visa").await;
+    till.give_back(buyer, &order, RefundWhat::All, "refunded").await;
+    let refund = till.ledger().await["refunds"][0].clone();
+    till.faults(&[("outage", "fail")]).await;
+    let mut object = json!({"object": "refund", "id": refund["id"], "payment_intent": till.last_intent().await});
+    object["status"] = "failed".into();
+    let event = json!({"id": "evt_back", "type": "refund.failed", "created": 1, "data": {"object": object}});
+    till.tell("whsec_new", &event).await;
+    let pool = till.app.store.pool();
+    let tries = async || {
+        let sql = "select tries_n, applied_ms is not null from webhook_inbox where provider_event_id = 'evt_back'";
+        sqlx::query_as::<_, (i32, bool)>(sql).fetch_one(pool).await.expect("reads")
+    };
+    eventually("a first try", async || (tries().await.0 > 0).then_some(())).await;
+    // Two days later, and after many tries.
+    let sql = "update webhook_inbox set received_ms = 1, due_ms = 0, tries_n = 8 where provider_event_id = 'evt_back'";
+    sqlx::query(sql).execute(pool).await.expect("ages");
+    eventually("another try", async || (tries().await.0 > 8).then_some(())).await;
+    till.until_concern(&order, Some("event_not_applied")).await;
+    assert!(!tries().await.1);
+    till.script(&format!("refunds/{}/fail", refund["id"].as_str().expect("an id")), &[]).await;
+    till.faults(&[("outage", "none")]).await;
+    let sql = "update webhook_inbox set due_ms = 0 where provider_event_id = 'evt_back'";
+    sqlx::query(sql).execute(pool).await.expect("is due");
+    till.until_concern(&order, Some("refund_failed")).await;
+    till.check_books().await;
 }

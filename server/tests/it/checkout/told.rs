@@ -42,7 +42,7 @@ fn is_of_waitlist(kind: LogKind) -> bool {
     kind.as_str().starts_with("waitlist.")
 }
 
-/// What is caused elsewhere: a list, and a bank that takes money back (told in `webhook`).
+/// What is caused elsewhere: a list, and a bank that takes money back (told in `dispute`).
 fn is_told_elsewhere(kind: LogKind) -> bool {
     is_of_waitlist(kind) || kind == LogKind::OrderDisputed
 }

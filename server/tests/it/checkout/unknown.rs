@@ -56,6 +56,45 @@ async fn a_busy_provider_is_asked_again_by_the_same_key() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn a_storm_of_429_charges_nobody_twice_and_shuts_no_till() {
+    let till = Till::open_with(&Default::default(), &[("SEATWIRE_PAYMENT_TIMEOUT_MS", "4000")]).await;
+    let mut baskets = Vec::new();
+    for seat in 0..24 {
+        baskets.push(till.buyer_with(&[seat]).await);
+    }
+    // Two of three calls, of whatever kind, are told to slow down.
+    till.faults(&[("busy_percent", "66")]).await;
+    let bought = futures_util::future::join_all(baskets.iter().map(|(buyer, hold)| {
+        let till = &till;
+        async move { (*buyer, till.bought(*buyer, hold, "pm_card_visa").await) }
+    }))
+    .await;
+    assert!(till.app.checkout.is_provider_open(), "who says slow down is there");
+    till.faults(&[("busy_percent", "0")]).await;
+    let mut paid_n = 0;
+    for (buyer, order) in bought {
+        let order = match order["state"].as_str().expect("a state") {
+            // Never begun in all that time: the same buyer pays now.
+            "payment_declined" => {
+                assert_eq!(order["decline"]["reason"], "provider_unavailable", "{order}");
+                assert_eq!(till.money(&order["id"]).await, (vec![], 0));
+                let pay = json!({"order": order["id"], "payment": {"method": "pm_card_visa"}});
+                till.call(buyer, "pay", pay).await["order"].clone()
+            }
+            "paid" => {
+                paid_n += 1;
+                order
+            }
+            _ => till.until(buyer, &order["id"], "paid").await,
+        };
+        assert_eq!(order["state"], "paid", "{order}");
+        assert_eq!(till.money(&order["id"]).await, (vec![4750], 0));
+    }
+    assert!(paid_n > 0, "asking again by the same key pays some at once");
+    till.check_books().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn processing_ends_as_the_provider_says() {
     let till = Till::open().await;
     let (buyer, hold) = till.buyer_with(&[1]).await;
