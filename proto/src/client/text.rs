@@ -183,7 +183,12 @@ mod tests {
         assert_eq!(decode(more.as_bytes()), Ok(message));
         let other = r#"{"id":7,"op":"ping","note":"\"op\":\"hold\""}"#;
         assert_eq!(decode_hold(other.as_bytes()), None);
-        for broken in [short.replace("k1", ""), short.replace("[1,2]", "[-1]"), short.replace("evt_", "hld_"), short.replace(":7,", ":-7,")] {
+        for broken in [
+            short.replace("k1", ""),
+            short.replace("[1,2]", "[-1]"),
+            short.replace("evt_", "hld_"),
+            short.replace(":7,", ":-7,"),
+        ] {
             assert_eq!(decode_hold(broken.as_bytes()), None, "{broken}");
             assert_eq!(refused(&broken).code, ErrorCode::BadField, "{broken}");
         }

@@ -74,9 +74,7 @@ impl StoredLayout {
 }
 
 /// Runs what takes milliseconds on a thread that drives no sockets.
-async fn off_the_sockets(
-    pack: impl FnOnce() -> Result<Vec<u8>, String> + Send + 'static,
-) -> Result<Bytes, StoreError> {
+async fn off_the_sockets(pack: impl FnOnce() -> Result<Vec<u8>, String> + Send + 'static) -> Result<Bytes, StoreError> {
     let packed = tokio::task::spawn_blocking(pack).await.map_err(|error| StoreError::Malformed(error.to_string()))?;
     packed.map(Bytes::from).map_err(|error| StoreError::Malformed(format!("layout: {error}")))
 }

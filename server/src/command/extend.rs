@@ -21,9 +21,7 @@ pub(super) async fn run(app: &App, asked: &Asked, body: &Extend) -> Result<Answe
 /// The reply to `extend` and `release`.
 pub(super) fn answered(event: &EventFacts, id: HoldId, answer: &Answer<ChangeOutcome>) -> Answered {
     match &answer.outcome {
-        ChangeOutcome::Done(hold) => {
-            Answered::of_hold(answer, event, id, hold.as_ref())
-        }
+        ChangeOutcome::Done(hold) => Answered::of_hold(answer, event, id, hold.as_ref()),
         ChangeOutcome::Refused(refusal) => {
             Answered::of(answer, Err::<HoldReply, _>(error::refusal(refusal, event, Vec::new())))
         }

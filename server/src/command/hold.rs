@@ -39,9 +39,7 @@ pub(super) async fn answered(
     wanted: &[SeatIndex],
 ) -> Answered {
     match &answer.outcome {
-        HoldOutcome::Held { hold, .. } => {
-            Answered::of_hold(answer, event, hold.id, Some(hold))
-        }
+        HoldOutcome::Held { hold, .. } => Answered::of_hold(answer, event, hold.id, Some(hold)),
         HoldOutcome::Refused(refusal) => {
             let alternatives = match refusal {
                 // More than the identity may have would be refused again.

@@ -197,7 +197,13 @@ mod tests {
 
     #[test]
     fn what_is_no_answer_is_an_error_and_not_a_wait_without_end() {
-        for bytes in [&b"!\r\n"[..], b"$x\r\n", b":1\n", b"$99999999999\r\n", b"*1\r\n*1\r\n*1\r\n*1\r\n*1\r\n*1\r\n*1\r\n*1\r\n*1\r\n:1\r\n"] {
+        for bytes in [
+            &b"!\r\n"[..],
+            b"$x\r\n",
+            b":1\n",
+            b"$99999999999\r\n",
+            b"*1\r\n*1\r\n*1\r\n*1\r\n*1\r\n*1\r\n*1\r\n*1\r\n*1\r\n:1\r\n",
+        ] {
             assert!(take(&mut BytesMut::from(bytes)).is_err(), "{bytes:?}");
         }
     }

@@ -117,7 +117,13 @@ async fn a_cancelled_event_gives_all_its_money_back_and_failures_are_listed() {
 #[tokio::test(flavor = "multi_thread")]
 async fn a_provider_that_fails_again_and_again_is_not_asked_for_money_until_it_answers() {
     let scene = Scene::new(&Draft { seats_per_identity: 100, ..Draft::default() }).await;
-    let node = scene.node(&[("SEATWIRE_RECONCILE_MS", "60000")]).await;
+    let node = scene
+        .node(&[
+            ("SEATWIRE_RECONCILE_MS", "60000"),
+            ("SEATWIRE_COMMANDS_PER_S", "1000"),
+            ("SEATWIRE_COMMAND_BURST", "1000"),
+        ])
+        .await;
     let admin = Admin::new(&scene.stage, &node, &[Scope::Read]).await;
     scene.sim("faults", &[("outage", "fail")]).await;
     for seat in 0..20 {
