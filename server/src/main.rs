@@ -5,7 +5,7 @@ use seatwire::cli::Cli;
 use std::process::ExitCode;
 
 /// A node makes ten thousand short-lived things a second beside a great many small ones that stay for hours. Measured against
-/// the system's allocator: an eighth less CPU a hold, and a quarter less memory a viewer (README.md, "Figures").
+/// the system's allocator: an eighth less CPU a hold, and a quarter less memory a viewer (README.md, "Memory").
 #[global_allocator]
 static ALLOCATOR: tikv_jemallocator::Jemalloc = tikv_jemallocator::Jemalloc;
 
