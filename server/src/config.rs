@@ -168,6 +168,9 @@ pub struct NoticeConfig {
     /// Whether webhooks may go to plain and to private addresses. `SEATWIRE_WEBHOOKS_PRIVATE`, default false. True lets
     /// whoever has a key of the admin API reach servers of your own network.
     pub may_call_private: bool,
+    /// How long what was told is kept: the organisers' log with its deliveries, and mails. `SEATWIRE_LOG_KEPT_DAYS`, default
+    /// 30, at least 4: a webhook is tried for three days. Too short: whoever reads the log too seldom must begin again.
+    pub kept: Duration,
     /// Whether holds are told to organisers as well. `SEATWIRE_TELL_HOLDS`, default false. True adds a row of the log for
     /// nearly every hold and release: in an on-sale thousands a second.
     pub tells_holds: bool,
@@ -328,6 +331,7 @@ impl Config {
                     .join("mail"),
                 mail_from: env.text("SEATWIRE_MAIL_FROM").unwrap_or_else(|| "Seatwire <tickets@localhost>".into()),
                 may_call_private: env.parse("SEATWIRE_WEBHOOKS_PRIVATE", "true or false", false)?,
+                kept: Duration::from_secs(u64::from(env.number("SEATWIRE_LOG_KEPT_DAYS", 4..=3_650, 30)?) * 86_400),
                 tells_holds: env.parse("SEATWIRE_TELL_HOLDS", "true or false", false)?,
             },
         };
@@ -398,6 +402,7 @@ mod tests {
             ("SEATWIRE_LIMIT_LOOPBACK", "yes"),
             ("SEATWIRE_TRUSTED_PROXIES", "10.0.0.0/8, proxy"),
             ("SEATWIRE_TICK_MIN_MS", "900"),
+            ("SEATWIRE_LOG_KEPT_DAYS", "3"),
             ("SEATWIRE_PAYMENT_PROVIDER", "cash"),
         ] {
             let error = Config::from_pairs([(name, value)]).expect_err(name).to_string();

@@ -4,6 +4,7 @@
 mod apply_webhooks;
 mod audit_money;
 mod expire_holds;
+mod forget_told;
 mod journal_holds;
 mod keep_allocations;
 mod offer_waitlist;
@@ -50,6 +51,9 @@ const AUDIT_PAUSE: Duration = Duration::from_secs(300);
 /// Between two looks for mails and webhooks that are due.
 const SEND_PAUSE: Duration = Duration::from_secs(1);
 
+/// Between two looks for what is older than it is kept: that it is a few seconds older does not matter.
+const FORGET_PAUSE: Duration = Duration::from_secs(15);
+
 /// What one run of a nudged job came to.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 struct Round {
@@ -75,6 +79,7 @@ pub async fn run(app: Arc<App>) {
         every(&app, "audit_money", AUDIT_PAUSE, || audit_money::run(&app)),
         nudged(&app, "send_mails", SEND_PAUSE, &send_nudge, || send_mails::run(&app)),
         nudged(&app, "send_webhooks", SEND_PAUSE, &send_nudge, || send_webhooks::run(&app)),
+        nudged(&app, "forget_told", FORGET_PAUSE, &send_nudge, || forget_told::run(&app)),
         every(&app, "refund_cancelled", CANCELLED_PAUSE, || refund_cancelled::run(&app)),
         every(&app, "keep_allocations", KEEP_PAUSE, || keep_allocations::run(&app)),
         journal_holds::run(&app),

@@ -81,6 +81,8 @@ pub struct Metrics {
     pub payments_for_people: Gauge,
     /// Signed words of the provider nobody can read; a person must.
     pub webhooks_unreadable: Gauge,
+    /// Mails that were given up; a person must look.
+    pub mails_for_people: Gauge,
     /// 1 while the provider is asked for money, 0 while its circuit is open.
     pub provider_open: Gauge,
     /// Places where money, seats and tickets do not agree.
@@ -145,6 +147,7 @@ impl Metrics {
             payments_unknown: Gauge::default(),
             payments_for_people: Gauge::default(),
             webhooks_unreadable: Gauge::default(),
+            mails_for_people: Gauge::default(),
             provider_open: Gauge::default(),
             books_violations: Gauge::default(),
             outbox_waiting: Gauge::default(),
@@ -196,6 +199,7 @@ impl Metrics {
             "Signed words of the provider nobody can read",
             metrics.webhooks_unreadable.clone(),
         );
+        r.register("mails_for_people", "Mails that were given up", metrics.mails_for_people.clone());
         r.register("provider_open", "Whether the provider is asked for money", metrics.provider_open.clone());
         r.register(
             "books_violations",

@@ -2,6 +2,7 @@
 //! the transaction of its cause (`checkout/owe`); jobs send it: `mail` composes in the buyer's language, `post` brings it to an SMTP
 //! server or into a folder, `hook` signs and delivers by the Standard Webhooks specification.
 
+mod forget;
 pub mod hook;
 mod mail;
 mod page;

@@ -1,5 +1,5 @@
 //! Mails that are due: taken, composed with their tickets, brought on their way; again after a failure; given up, and left to a
-//! person, when the server refuses one for good or none took it for two days.
+//! person, when nobody lives at the address or no server took it for two days.
 
 use super::post::PostError;
 use super::text::{Facts, money, plain, words};

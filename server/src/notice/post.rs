@@ -11,9 +11,10 @@ use std::time::Duration;
 const SMTP_TIMEOUT: Duration = Duration::from_secs(20);
 /// Longest whole delivery: below the minute for which a mail is this node's.
 const SEND_WITHIN: Duration = Duration::from_secs(45);
-/// Answers to a person's address or to the mail itself (RFC 5321, 4.2.3) that will not be others tomorrow. Those to us, such
-/// as a wrong password, are an operator's to mend, and the mail waits.
-const REFUSALS: [u16; 7] = [550, 551, 552, 553, 554, 555, 556];
+/// What a server says of an address that nobody lives at (RFC 3463, 3.2; RFC 7505): it will say so tomorrow as well. Every
+/// other permanent answer may be about us (a password, a blocked network, a policy, a size) and is an operator's to mend,
+/// so the mail waits: 550 and 554 alone say nothing of the address.
+const NOBODY_THERE: [&str; 5] = ["5.1.1", "5.1.2", "5.1.3", "5.1.6", "5.1.10"];
 
 #[derive(Debug, Clone)]
 pub(super) enum Post {
@@ -24,7 +25,7 @@ pub(super) enum Post {
 /// Why a mail is not on its way.
 #[derive(Debug, thiserror::Error)]
 pub(super) enum PostError {
-    /// The server will never take it.
+    /// Nobody lives at the address, or the mail cannot be written at all.
     #[error("refused: {0}")]
     Refused(String),
     /// Perhaps later.
@@ -34,15 +35,19 @@ pub(super) enum PostError {
 
 impl From<smtp::Error> for PostError {
     fn from(error: smtp::Error) -> Self {
-        let is_refusal = error.status().is_some_and(|code| REFUSALS.contains(&u16::from(code)));
         let mut text = error.to_string();
         let mut source = std::error::Error::source(&error);
         while let Some(inner) = source {
             text = format!("{text}: {inner}");
             source = inner.source();
         }
-        if is_refusal { Self::Refused(text) } else { Self::Later(text) }
+        if error.is_permanent() && says_nobody(&text) { Self::Refused(text) } else { Self::Later(text) }
     }
+}
+
+/// Whether one of the codes stands in an answer.
+fn says_nobody(answer: &str) -> bool {
+    answer.split(|letter: char| !(letter.is_ascii_digit() || letter == '.')).any(|word| NOBODY_THERE.contains(&word))
 }
 
 /// Whether a mail can be addressed so: to one person, at a domain of the internet. Asked before anything is sold or passed
@@ -92,6 +97,23 @@ impl Post {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn only_an_address_without_anybody_is_refused_for_good() {
+        for gone in ["permanent error (550): 5.1.1 no such mailbox", "(550): 5.1.10 null MX", "556 5.1.2: no such host"]
+        {
+            assert!(says_nobody(gone), "{gone}");
+        }
+        for ours in [
+            "permanent error (550): no such user here",
+            "permanent error (554): 5.7.1 your network is blocked",
+            "permanent error (550): 5.1.8 sender's address rejected",
+            "permanent error (550): 5.7.1 see 15.1.1.2",
+            "permanent error (552): 5.3.4 message too big",
+        ] {
+            assert!(!says_nobody(ours), "{ours}");
+        }
+    }
 
     #[test]
     fn an_address_is_one_persons() {

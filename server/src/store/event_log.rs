@@ -1,8 +1,10 @@
 //! What happened, in an order that readers may rely on: rows are written with their cause and read only once every older
 //! transaction has ended, so that a cursor never skips one that committed late.
 
+mod floor;
 mod kind;
 
+pub use floor::{LogFloor, floor, forget};
 pub use kind::LogKind;
 
 use super::StoreError;
@@ -30,7 +32,8 @@ impl std::str::FromStr for LogCursor {
     type Err = ();
     fn from_str(text: &str) -> Result<Self, ()> {
         let (xid, id) = text.split_once('-').ok_or(())?;
-        Ok(Self { xid: xid.parse().map_err(|_| ())?, id: id.parse().map_err(|_| ())? })
+        let id: i64 = id.parse().map_err(|_| ())?;
+        if id < 0 { Err(()) } else { Ok(Self { xid: xid.parse().map_err(|_| ())?, id }) }
     }
 }
 

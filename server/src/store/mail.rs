@@ -177,6 +177,36 @@ pub async fn retry(executor: impl PgExecutor<'_>, id: i64, now_ms: u64) -> Resul
     Ok(done.rows_affected() == 1)
 }
 
+/// Mails that were given up and not sent since.
+///
+/// # Errors
+/// When Postgres cannot answer.
+pub async fn count_given_up(executor: impl PgExecutor<'_>) -> Result<u64, StoreError> {
+    let n =
+        sqlx::query_scalar!(r#"select count(*) as "n!" from mails where given_up_ms is not null and sent_ms is null"#)
+            .fetch_one(executor)
+            .await?;
+    Ok(n.cast_unsigned())
+}
+
+/// Forgets mails that were sent or given up before `before_ms`; at most `limit` of each. How many.
+///
+/// # Errors
+/// When Postgres cannot answer.
+pub async fn forget(executor: impl PgExecutor<'_>, before_ms: u64, limit: u32) -> Result<u64, StoreError> {
+    let done = sqlx::query!(
+        "delete from mails where mail_id in (
+             (select mail_id from mails where sent_ms < $1 order by sent_ms limit $2)
+             union all
+             (select mail_id from mails where given_up_ms < $1 and sent_ms is null order by given_up_ms limit $2))",
+        before_ms.cast_signed(),
+        i64::from(limit)
+    )
+    .execute(executor)
+    .await?;
+    Ok(done.rows_affected())
+}
+
 /// A mail that did not arrive so far.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct OpenMail {

@@ -68,6 +68,22 @@ pub async fn remove(executor: impl PgExecutor<'_>, hash: &[u8]) -> Result<bool, 
     Ok(done.rows_affected() == 1)
 }
 
+/// Forgets those that came before `before_ms`; at most `limit`. How many.
+///
+/// # Errors
+/// When Postgres cannot answer.
+pub async fn forget(executor: impl PgExecutor<'_>, before_ms: u64, limit: u32) -> Result<u64, StoreError> {
+    let done = sqlx::query!(
+        "delete from unreadable_events where (provider, body_hash) in (
+             select provider, body_hash from unreadable_events where received_ms < $1 order by received_ms limit $2)",
+        before_ms.cast_signed(),
+        i64::from(limit)
+    )
+    .execute(executor)
+    .await?;
+    Ok(done.rows_affected())
+}
+
 /// How many wait for a person.
 ///
 /// # Errors

@@ -4,6 +4,8 @@ addresses that stand for what mail servers do. Prints its port, keeps each mail 
 grey@    is told to come back, once
 gone@    is no mailbox here
 full@    is refused for now after the mail was sent
+block@   is refused for good, for our sake, until the file `unblocked` lies in the folder
+big@     is refused for good after the mail was sent, so too
 hang@    takes the mail and never says so
 """
 
@@ -26,6 +28,8 @@ class Box:
         local = address.split("@")[0]
         if local == "gone":
             return "550 5.1.1 no such mailbox"
+        if local == "block" and not (FOLDER / "unblocked").exists():
+            return "550 5.7.1 your network is on a list"
         if local == "grey" and address not in SEEN:
             SEEN.add(address)
             return "451 4.7.1 greylisted, come back later"
@@ -36,6 +40,8 @@ class Box:
         local = envelope.rcpt_tos[0].split("@")[0]
         if local == "full":
             return "452 4.2.2 mailbox full"
+        if local == "big" and not (FOLDER / "unblocked").exists():
+            return "554 transaction failed"
         how = "tls" if session.ssl is not None or MODE == "tls" else "plain"
         part = FOLDER / f"{next(NUMBERS):04}.part"
         part.write_bytes(

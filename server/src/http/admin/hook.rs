@@ -69,6 +69,27 @@ fn cursor(text: Option<&str>) -> Result<LogCursor, Refusal> {
     }
 }
 
+/// A cursor behind which everything is still there; the beginning always is one, of what is kept. Another has lost rows, and
+/// is told where to begin again.
+async fn kept(front: &Front, after: LogCursor) -> Result<LogCursor, Refusal> {
+    let floor = front.app.notices.log_floor().await.map_err(|error| error::store(&error))?;
+    match floor {
+        Some(floor) if after != LogCursor::default() && after < floor.cursor => {
+            let text = format!(
+                "what stood behind this cursor is forgotten up to {} ms; begin again from oldest_cursor",
+                floor.created_ms
+            );
+            let object = ErrorObject::new(ErrorCode::BadField, text).with_data(value!({
+                "path": "/cursor",
+                "oldest_cursor": floor.cursor.to_string(),
+                "forgotten_until_ms": floor.created_ms,
+            }));
+            Err(Refusal::from(object).with_status(StatusCode::GONE))
+        }
+        _ => Ok(after),
+    }
+}
+
 pub(super) async fn add(State(front): State<Front>, call: Call) -> Answer {
     let Add { url, types } = body(call)?;
     Ok(shown(&front.app.notices.add_hook(&url, types.as_deref()).await.map_err(refused)?))
@@ -103,7 +124,7 @@ pub(super) async fn change(State(front): State<Front>, Path(id): Path<String>, c
 pub(super) async fn deliveries(State(front): State<Front>, Path(id): Path<String>, query: Query) -> Answer {
     let id = hook_id(&id)?;
     let limit = query.limit()?;
-    let before = query.parse::<i64>("cursor", "expected the next_cursor of an earlier answer")?;
+    let before = query.before()?;
     let only_open = query.parse::<bool>("open", "expected true or false")?.unwrap_or(false);
     let found = front.app.notices.deliveries(id, before, only_open, limit).await;
     let rows = found.map_err(|error| error::store(&error))?;
@@ -167,7 +188,7 @@ pub(super) async fn replay(State(front): State<Front>, Path(id): Path<String>, c
         let is_there = front.app.notices.replay_hook_one(id, log_id).await.map_err(|error| error::store(&error))?;
         return if is_there { Ok(json(&value!({"queued": 1}))) } else { Err(no_hook()) };
     }
-    let after = cursor(after.as_deref())?;
+    let after = kept(&front, cursor(after.as_deref())?).await?;
     let n = front.app.notices.replay_hook(id, after).await.map_err(|error| error::store(&error))?;
     Ok(json(&value!({"queued": n})))
 }
@@ -175,6 +196,8 @@ pub(super) async fn replay(State(front): State<Front>, Path(id): Path<String>, c
 pub(super) async fn log(State(front): State<Front>, query: Query) -> Answer {
     let after = cursor(query.text("cursor"))?;
     let rows = front.app.notices.log(after, query.limit()?).await.map_err(|error| error::store(&error))?;
+    // Behind the read: what was forgotten meanwhile is said too.
+    let after = kept(&front, after).await?;
     let next = rows.last().map_or(after, |row| row.cursor);
     let items: Vec<Value> = rows
         .iter()

@@ -125,7 +125,94 @@ async fn webhooks_are_signed_repeated_rotated_and_replayed() {
     let first = ["order.created", "ticket.issued", "order.paid", "refund.created"];
     assert_eq!(seen[..4], first);
     assert_eq!(seen[4..].iter().collect::<std::collections::BTreeSet<_>>().len(), 2, "{seen:?}");
-    assert_eq!(admin.call("GET", "/v1/admin/log?cursor=x", Value::Null).await.0, 400);
+    for wrong in ["x", "-1", "5--3", "1"] {
+        assert_eq!(admin.call("GET", &format!("/v1/admin/log?cursor={wrong}"), Value::Null).await.0, 400, "{wrong}");
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn what_is_old_is_forgotten_and_whoever_reads_from_before_it_is_told() {
+    let scene = Scene::new(&Draft::default()).await;
+    let pool = scene.stage.store.pool();
+    let settings = [("SEATWIRE_WEBHOOKS_PRIVATE", "true"), ("SEATWIRE_LOG_KEPT_DAYS", "10")];
+    let node = scene.node(&settings).await;
+    let admin = Admin::new(&scene.stage, &node, &Scope::ALL).await;
+    let (receiver, url) = Receiver::start().await;
+    let add = async || {
+        let made = admin.done("POST", "/v1/admin/webhooks", json!({"url": url})).await;
+        made["id"].as_str().expect("an id").to_owned()
+    };
+    let (well, ill) = (add().await, add().await);
+    let sql = "update webhook_endpoints set disabled_ms = 1 where endpoint_id = $1::uuid";
+    sqlx::query(sql).bind(&ill).execute(pool).await.expect("sql");
+    bought(&node, &scene.event, &[1], "pm_card_visa").await;
+    let first = admin.done("GET", "/v1/admin/log?limit=1", Value::Null).await;
+    let (early, name) = (first["next_cursor"].as_str().expect("a cursor"), "/v1/admin/log?limit=100");
+    let all = eventually("all to be told and noted", || async {
+        let log = admin.done("GET", name, Value::Null).await;
+        let sql = "select count(*) from webhook_deliveries where sent_ms is null";
+        let open_n: i64 = sqlx::query_scalar(sql).fetch_one(pool).await.expect("sql");
+        let n = log["items"].as_array().map_or(0, Vec::len);
+        (n == 3 && open_n == 0 && receiver.count() == 3).then_some(log)
+    })
+    .await;
+    let late = all["next_cursor"].as_str().expect("a cursor");
+    // Everything but the last row is old by now, and so is the mail; more rows than one portion has.
+    let days = |n: i64| (seatwire::clock::Clock::system().now_ms()).cast_signed() - n * 86_400_000;
+    let sql = "update event_log set created_ms = $1 where log_id < (select max(log_id) from event_log)";
+    sqlx::query(sql).bind(days(11)).execute(pool).await.expect("sql");
+    sqlx::query("update mails set sent_ms = $1").bind(days(11)).execute(pool).await.expect("sql");
+    let sql = "insert into unreadable_events (provider, body_hash, body, received_ms)
+        values ('paysim', '\\x01', 'a', $1), ('paysim', '\\x02', 'b', $2)";
+    sqlx::query(sql).bind(days(366)).bind(days(364)).execute(pool).await.expect("sql");
+    eventually("the old to be forgotten", || async {
+        let sql = "select (select count(*) from event_log) + (select count(*) from mails)
+            + (select count(*) from webhook_deliveries) + (select count(*) from unreadable_events)";
+        let left_n: i64 = sqlx::query_scalar(sql).fetch_one(pool).await.expect("sql");
+        (left_n == 3).then_some(())
+    })
+    .await;
+    // From the beginning: what is kept. From a place that is gone: where to begin again. From later: nothing missed.
+    assert_eq!(admin.done("GET", name, Value::Null).await["items"].as_array().map(Vec::len), Some(1));
+    let (status, gone) = admin.call("GET", &format!("{name}&cursor={early}"), Value::Null).await;
+    assert_eq!((status, &gone["error"]["code"]), (410, &json!("bad_field")), "{gone}");
+    assert_eq!(gone["error"]["data"]["path"], "/cursor");
+    let again = gone["error"]["data"]["oldest_cursor"].as_str().expect("a cursor");
+    let rest = admin.done("GET", &format!("{name}&cursor={again}"), Value::Null).await;
+    assert_eq!(rest["items"][0]["cursor"], all["items"][2]["cursor"], "{rest}");
+    assert_eq!(admin.done("GET", &format!("{name}&cursor={late}"), Value::Null).await["items"], json!([]));
+    let (status, gone) =
+        admin.call("POST", &format!("/v1/admin/webhooks/{well}/replay"), json!({"after": early})).await;
+    assert_eq!((status, &gone["error"]["data"]["oldest_cursor"]), (410, &json!(again)), "{gone}");
+    // The endpoint that took nothing has missed something, and it says so.
+    let hooks = admin.done("GET", "/v1/admin/webhooks", Value::Null).await;
+    for hook in hooks["items"].as_array().expect("a list") {
+        assert_eq!(hook["missed_until_ms"].is_u64(), hook["id"] == json!(ill), "{hook}");
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_log_of_months_is_forgotten_in_portions_by_its_index() {
+    let scene = Scene::new(&Draft::default()).await;
+    let pool = scene.stage.store.pool();
+    let sql = "insert into event_log (event_id, kind, body, created_ms)
+        select id, 'order.paid', '{}', 1 from events, generate_series(1, 5000)";
+    sqlx::query(sql).execute(pool).await.expect("sql");
+    sqlx::query("analyze event_log").execute(pool).await.expect("sql");
+    let plan: Vec<String> = sqlx::query_scalar(
+        "explain select xid, log_id, created_ms from event_log where xid < pg_snapshot_xmin(pg_current_snapshot())
+         order by xid, log_id limit 1000",
+    )
+    .fetch_all(pool)
+    .await
+    .expect("a plan");
+    assert!(plan.join("\n").contains("event_log_order"), "{plan:?}");
+    let _nodes = [scene.node(&[]).await, scene.node(&[]).await];
+    eventually("all to be forgotten", || async {
+        let left_n: i64 = sqlx::query_scalar("select count(*) from event_log").fetch_one(pool).await.expect("sql");
+        (left_n == 0).then_some(())
+    })
+    .await;
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -139,12 +226,20 @@ async fn a_webhook_never_leads_into_our_own_network() {
         "https://10.0.0.1/x",
         "https://[::1]/",
         "https://169.254.169.254/latest/meta-data",
+        "https://0/",
+        "https://0x7f.1/",
+        "https://2130706433/",
+        "https://[::ffff:127.0.0.1]/",
+        "https://localhost/",
+        "https://example.org:99999/",
+        "https://u:p@example.org/",
         "ftp://example.org/",
         "nonsense",
         "",
     ] {
         let (status, body) = admin.call("POST", "/v1/admin/webhooks", json!({"url": url})).await;
         assert_eq!((status, &body["error"]["code"]), (400, &json!("bad_field")), "{url}: {body}");
+        assert_eq!(body["error"]["data"]["path"], "/url", "{url}: {body}");
     }
     admin.done("POST", "/v1/admin/webhooks", json!({"url": "https://example.org/hook"})).await;
 }

@@ -205,6 +205,45 @@ async fn a_mail_waits_for_later_and_is_listed_when_nobody_takes_it() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn a_refusal_for_our_sake_is_tried_again_for_two_days_and_then_left_to_a_person() {
+    let Some(server) = MailServer::start("starttls") else { return };
+    let scene = Scene::new(&Draft::default()).await;
+    let node = server.node(&scene).await;
+    let admin = Admin::new(&scene.stage, &node, &[Scope::Orders]).await;
+    let pool = scene.stage.store.pool();
+    for (seat, email) in [(1, "block@example.org"), (2, "big@example.org")] {
+        buy(&node, &scene.event, seat, email, "en").await;
+    }
+    let open = eventually("both to be put off", || async {
+        let open = open_mails(&admin).await;
+        (open.len() == 2).then_some(open)
+    })
+    .await;
+    assert!(open.iter().all(|mail| mail["next_try_ms"].is_u64()), "not given up: {open:?}");
+    // Two days later one is given up, counted and listed; the other is taken once we are let in again.
+    sqlx::query("update mails set tries_n = 100, due_ms = 0 where mail_id = (select max(mail_id) from mails)")
+        .execute(pool)
+        .await
+        .expect("sql");
+    let given_up = eventually("it to be given up", || async {
+        open_mails(&admin).await.into_iter().find(|mail| mail["next_try_ms"].is_null())
+    })
+    .await;
+    assert!(given_up["failure"].as_str().is_some_and(|text| text.contains("554")), "{given_up}");
+    let metrics = format!("{}/metrics", node.admin_url);
+    eventually("it to be counted", || async {
+        let text = reqwest::get(&metrics).await.expect("answers").text().await.expect("text");
+        text.contains("seatwire_mails_for_people 1").then_some(())
+    })
+    .await;
+    std::fs::write(server.folder.join("unblocked"), "").expect("a file");
+    make_due(&scene).await;
+    assert!(server.until(1).await[0].contains("block@example.org"));
+    admin.done("POST", &format!("/v1/admin/mails/{}/retry", given_up["id"]), json!({})).await;
+    assert!(server.until(2).await[1].contains("big@example.org"));
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn a_wrong_password_or_an_unknown_certificate_loses_no_mail() {
     let Some(server) = MailServer::start("starttls") else { return };
     let scene = Scene::new(&Draft::default()).await;
