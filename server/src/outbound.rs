@@ -175,14 +175,35 @@ impl Service<Name> for Resolver {
     }
 }
 
-/// False for addresses that are written as numbers and lead inside; names are looked at when they are resolved.
+/// False for addresses that are written as numbers and lead inside, and for names that cannot be anybody's on the internet;
+/// other names are looked at when they are resolved.
 #[must_use]
 pub fn may_be_public(uri: &Uri) -> bool {
     let Some(host) = uri.host() else { return false };
+    let host = host.strip_suffix('.').unwrap_or(host);
     match host.trim_start_matches('[').trim_end_matches(']').parse::<IpAddr>() {
         Ok(address) => is_public(address),
-        Err(_) => !host.is_empty(),
+        // Resolvers take a name that ends in a number for an address in another spelling: 0x7f.1, 2130706433, 127.1.
+        Err(_) => {
+            let (_, last) = host.rsplit_once('.').unwrap_or(("", host));
+            let is_number =
+                last.starts_with("0x") || last.starts_with("0X") || last.bytes().all(|b| b.is_ascii_digit());
+            let is_local = last.eq_ignore_ascii_case("localhost") || !host.contains('.');
+            !is_number && !is_local
+        }
     }
+}
+
+/// Whether an address names nobody but a server: no user or password, and a port there is.
+#[must_use]
+pub fn is_plain(uri: &Uri) -> bool {
+    uri.authority().is_some_and(|authority| {
+        let text = authority.as_str();
+        // Behind the bracket of an IPv6 address, or the only colon there is.
+        let behind = text.rsplit_once(']').map_or(text, |(_, behind)| behind);
+        let port = behind.split_once(':').map(|(_, port)| port);
+        !text.contains('@') && port.is_none_or(|port| port.parse::<u16>().is_ok_and(|port| port > 0))
+    })
 }
 
 /// Whether an address belongs to the public internet.
@@ -255,8 +276,50 @@ mod tests {
         for outside in ["1.1.1.1", "93.184.216.34", "2606:4700::1111", "64:ff9b::101:101"] {
             assert!(is_public(outside.parse().expect(outside)), "{outside}");
         }
-        let uri = |text: &str| may_be_public(&text.parse().expect("a URI"));
-        assert!(!uri("http://127.0.0.1:80/") && !uri("http://[::1]/") && uri("https://example.org/x"));
+    }
+
+    #[test]
+    fn an_address_in_any_spelling_is_inside_and_names_are_for_the_resolver() {
+        let uri = |text: &str| may_be_public(&text.parse().expect(text));
+        for inside in [
+            "http://127.0.0.1:80/",
+            "http://[::1]/",
+            "https://[::ffff:127.0.0.1]/",
+            "https://0/",
+            "https://127.1/",
+            "https://0x7f.1/",
+            "https://0X7F000001/",
+            "https://2130706433/",
+            "https://0177.0.0.1/",
+            "https://127.0.0.1./",
+            "https://localhost/",
+            "https://a.localhost/",
+            "https://redis/",
+        ] {
+            assert!(!uri(inside), "{inside}");
+        }
+        for outside in
+            ["https://example.org/x", "https://1.1.1.1/", "https://example.org./", "https://4x.example.org:8443/"]
+        {
+            assert!(uri(outside), "{outside}");
+        }
+    }
+
+    #[test]
+    fn an_address_names_a_server_and_nobody_else() {
+        for (text, is_good) in [
+            ("https://example.org/", true),
+            ("https://example.org:8443/x@y", true),
+            ("https://[2606:4700::1111]:443/", true),
+            ("https://[2606:4700::1111]/", true),
+            ("https://u:p@example.org/", false),
+            ("https://u@example.org/", false),
+            ("https://example.org:99999/", false),
+            ("https://example.org:0/", false),
+        ] {
+            let plain = text.parse().is_ok_and(|uri| is_plain(&uri));
+            assert_eq!(plain, is_good, "{text}");
+        }
     }
 
     #[tokio::test]

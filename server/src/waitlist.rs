@@ -9,7 +9,7 @@ mod owe;
 use crate::catalogue::EventFacts;
 use crate::clock::Clock;
 use crate::config::WaitlistConfig;
-use crate::inventory::{Inventory, InventoryError};
+use crate::inventory::{Caller, Inventory, InventoryError, ReleaseWhat};
 use crate::sender::Sender;
 use crate::store::waitlist::{self, Place};
 use crate::store::{Store, StoreError, identity_use};
@@ -208,7 +208,8 @@ impl Waitlist {
         Ok(())
     }
 
-    /// Gives the place up. With the last one the job ends the keeping. An offer that came of it is a hold like any other and stays.
+    /// Gives the place up. With the last one the job ends the keeping. An offer that came of it goes to the next, unless it is
+    /// being paid for or was made into another basket since.
     ///
     /// # Errors
     /// When Postgres does not answer.
@@ -220,6 +221,7 @@ impl Waitlist {
             if let Some(first) = first_answer(&mut transaction, &request).await? {
                 return Ok(first);
             }
+            let place = waitlist::find(&mut *transaction, request.event.id, request.identity).await?;
             if !waitlist::leave(&mut *transaction, request.event.id, request.identity).await? {
                 return Ok(WaitlistRefusal::PlaceUnknown.into());
             }
@@ -228,9 +230,30 @@ impl Waitlist {
             owe::left(&mut transaction, request.event.id, &[request.identity], "left", now_ms).await?;
             remember(&mut transaction, &request, &Remembered::Done(reply.clone()), now_ms).await?;
             transaction.commit().await?;
+            if let Some(place) = place
+                && let Err(error) = waitlist.give_offer_back(&request, &place).await
+            {
+                tracing::warn!(event = %request.event.id, %error, "an offer to one who left stands until its time is over");
+            }
             Ok(WaitlistAnswer { outcome: Ok(reply), is_replayed: false })
         })
         .await
+    }
+
+    /// Releases the offer of a place that was given up.
+    async fn give_offer_back(&self, request: &WaitlistRequest, place: &Place) -> Result<(), WaitlistError> {
+        let WaitlistRequest { event, identity, .. } = request;
+        let Some(offer) = place.hold else { return Ok(()) };
+        let inventory = &self.0.inventory;
+        let hold = inventory.open_hold(event, *identity).await?.filter(|hold| hold.id == offer && hold.is_offer);
+        let held: u32 = hold.iter().flat_map(|hold| &hold.lines).map(|line| line.quantity).sum();
+        // More than the place asked for is a basket of its own.
+        if (1..=place.quantity).contains(&held) {
+            // A hold whose payment has begun says no by itself.
+            let caller = Caller { event: Arc::clone(event), identity: *identity, key: None, fingerprint: [0; 32] };
+            inventory.release(caller, offer, ReleaseWhat::All).await?;
+        }
+        Ok(())
     }
 
     /// The identity's place.

@@ -208,6 +208,15 @@ impl Query {
         self.text(name).map(|text| text.parse().map_err(|_| bad_field(&format!("/{name}"), expected))).transpose()
     }
 
+    /// `cursor`, where it is the number of the last row seen.
+    pub(super) fn before(&self) -> Result<Option<i64>, ErrorObject> {
+        let expected = "expected the next_cursor of an earlier answer";
+        match self.parse::<i64>("cursor", expected)? {
+            Some(number) if number < 1 => Err(bad_field("/cursor", expected)),
+            other => Ok(other),
+        }
+    }
+
     /// `limit`, at most 100.
     pub(super) fn limit(&self) -> Result<u32, ErrorObject> {
         let limit = self.parse::<u32>("limit", "expected 1 to 100")?.unwrap_or(DEFAULT_LIMIT);

@@ -1,7 +1,12 @@
 //! Headers on every answer: what a browser may do with our pages, and which other sites may call us.
 
+use super::call::bad_field;
+use super::refusal::Refusal;
 use axum::Router;
-use http::{HeaderName, HeaderValue, Method, header};
+use axum::extract::Request;
+use axum::middleware::{Next, from_fn};
+use axum::response::{IntoResponse, Response};
+use http::{HeaderName, HeaderValue, Method, Version, header};
 use std::time::Duration;
 use tower_http::cors::{AllowOrigin, CorsLayer};
 use tower_http::set_header::SetResponseHeaderLayer;
@@ -28,7 +33,18 @@ pub(super) fn secured_with_camera(router: Router) -> Router {
     layered(router, PERMISSIONS_WITH_CAMERA)
 }
 
+/// Refuses what names no host or more than one (RFC 9112, 3.2): somebody before us may have understood another one.
+async fn with_one_host(request: Request, next: Next) -> Response {
+    let hosts_n = request.headers().get_all(header::HOST).iter().count();
+    let needs_one = request.version() == Version::HTTP_11;
+    if hosts_n > 1 || (needs_one && hosts_n == 0) {
+        return Refusal::from(bad_field("/Host", "expected one Host header")).into_response();
+    }
+    next.run(request).await
+}
+
 fn layered(router: Router, permissions: &'static str) -> Router {
+    let router = router.layer(from_fn(with_one_host));
     [
         (header::CONTENT_SECURITY_POLICY, CONTENT_SECURITY_POLICY),
         (header::X_CONTENT_TYPE_OPTIONS, "nosniff"),

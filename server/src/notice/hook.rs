@@ -4,7 +4,7 @@
 //! public addresses only.
 
 use super::Notices;
-use crate::outbound::may_be_public;
+use crate::outbound::{is_plain, may_be_public};
 use crate::shutdown::{Phase, Shutdown};
 use crate::store::StoreError;
 use crate::store::event_log::{self, LogCursor, LogKind, LogRow};
@@ -103,6 +103,9 @@ impl Notices {
         let is_https = uri.scheme_str() == Some("https");
         if url.chars().count() > MAX_URL_CHARS || uri.host().is_none() {
             return Err(HookError::Refused("expected an address of at most 500 characters"));
+        }
+        if !is_plain(&uri) {
+            return Err(HookError::Refused("expected an address without a user, and a port of 1 to 65535 if any"));
         }
         if !self.config.may_call_private && (!is_https || !may_be_public(&uri)) {
             return Err(HookError::Refused("expected https:// and a public address"));

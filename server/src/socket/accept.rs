@@ -4,6 +4,7 @@
 
 use super::budget::Bucket;
 use super::{Door, handshake};
+use crate::error;
 use crate::listener::{self, Places, Taken};
 use axum::Router;
 use axum::body::Body;
@@ -14,6 +15,7 @@ use hyper::body::Incoming;
 use hyper::service::service_fn;
 use hyper_util::rt::TokioIo;
 use parking_lot::Mutex;
+use seatwire_proto::code::ErrorCode;
 use std::convert::Infallible;
 use std::net::{IpAddr, SocketAddr};
 use std::sync::Arc;
@@ -25,6 +27,7 @@ use tower::ServiceExt;
 const SOCKET_PATH: &str = "/v1/socket";
 /// What `Retry-After` says to those who come too many at once.
 const RETRY_AFTER_S: &str = "2";
+const RETRY_AFTER_MS: u64 = 2_000;
 /// The caps of the listener.
 #[derive(Debug)]
 pub(super) struct Gate {
@@ -129,8 +132,8 @@ async fn serve(
         Some(admission) => handshake::answer(door, request, admission),
         None => {
             door.metrics.sockets_refused.inc();
-            let mut response = Response::new(Body::empty());
-            *response.status_mut() = StatusCode::SERVICE_UNAVAILABLE;
+            let object = error::refuse(ErrorCode::Overloaded).with_retry_after_ms(RETRY_AFTER_MS);
+            let mut response = handshake::refusal(StatusCode::SERVICE_UNAVAILABLE, &object);
             response.headers_mut().insert(RETRY_AFTER, HeaderValue::from_static(RETRY_AFTER_S));
             response.headers_mut().insert(CONNECTION, HeaderValue::from_static("close"));
             response

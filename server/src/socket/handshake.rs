@@ -5,14 +5,19 @@ use super::Door;
 use super::accept::Admission;
 use super::conn::Conn;
 use super::task::Task;
+use crate::error;
 use axum::body::Body;
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
 use bytes::Bytes;
 use http::header::{self, HeaderMap, HeaderName, HeaderValue};
-use http::{Method, Request, Response, StatusCode};
+use http::{Method, Request, Response, StatusCode, Version};
 use hyper::body::Incoming;
 use hyper_util::rt::TokioIo;
+use seatwire_proto::client::FieldError;
+use seatwire_proto::code::ErrorCode;
+use seatwire_proto::server::ErrorObject;
+use serde_json::json;
 use std::io;
 use std::sync::Arc;
 use std::time::Duration;
@@ -29,6 +34,7 @@ const USER_TIMEOUT: Duration = Duration::from_secs(20);
 /// Why a request is not upgraded.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Refused {
+    Host,
     Origin,
     NotAnUpgrade(&'static str),
     Version,
@@ -37,29 +43,45 @@ enum Refused {
 
 impl Refused {
     fn response(self) -> Response<Body> {
-        let (status, text) = match self {
-            Self::Origin => (StatusCode::FORBIDDEN, "this origin may not open a socket here".to_owned()),
-            Self::NotAnUpgrade(what) => (StatusCode::BAD_REQUEST, format!("expected a WebSocket upgrade: {what}")),
-            Self::Version => (StatusCode::UPGRADE_REQUIRED, "expected Sec-WebSocket-Version: 13".to_owned()),
-            Self::Subprotocol => (
-                StatusCode::BAD_REQUEST,
+        let field = |path: &str, message: String| error::bad_field(&FieldError::new(path, message));
+        let object = match self {
+            Self::Host => field("/Host", "expected one Host header".to_owned()),
+            Self::Origin => ErrorObject::new(ErrorCode::Forbidden, "this origin may not open a socket here"),
+            Self::NotAnUpgrade(what) => field("/Upgrade", format!("expected a WebSocket upgrade: {what}")),
+            Self::Version => field("/Sec-WebSocket-Version", "expected 13".to_owned()),
+            Self::Subprotocol => field(
+                "/Sec-WebSocket-Protocol",
                 format!("none of these subprotocols is spoken here; supported: {SUBPROTOCOL}"),
             ),
         };
-        let mut response = Response::new(Body::from(text));
-        *response.status_mut() = status;
-        let headers = response.headers_mut();
-        headers.insert(header::CONTENT_TYPE, HeaderValue::from_static("text/plain; charset=utf-8"));
+        let status = match self {
+            Self::Version => StatusCode::UPGRADE_REQUIRED,
+            Self::Origin => StatusCode::FORBIDDEN,
+            Self::Host | Self::NotAnUpgrade(_) | Self::Subprotocol => StatusCode::BAD_REQUEST,
+        };
+        let mut response = refusal(status, &object);
         if self == Self::Version {
-            headers.insert(header::SEC_WEBSOCKET_VERSION, HeaderValue::from_static("13"));
+            response.headers_mut().insert(header::SEC_WEBSOCKET_VERSION, HeaderValue::from_static("13"));
         }
         response
     }
 }
 
+/// The error object, as every refusal over HTTP has it.
+pub(super) fn refusal(status: StatusCode, object: &ErrorObject) -> Response<Body> {
+    let mut response = Response::new(Body::from(json!({"error": object}).to_string()));
+    *response.status_mut() = status;
+    let headers = response.headers_mut();
+    headers.insert(header::CONTENT_TYPE, HeaderValue::from_static("application/json"));
+    headers.insert(header::CACHE_CONTROL, HeaderValue::from_static("no-store"));
+    response
+}
+
 /// Answers the request; on success the session begins as soon as the answer is written.
 pub(super) fn answer(door: &Arc<Door>, mut request: Request<Incoming>, admission: Admission) -> Response<Body> {
-    let accepted = match check(&door.config.allowed_origins, request.method(), request.headers()) {
+    let checked = check_host(request.version(), request.headers())
+        .and_then(|()| check(&door.config.allowed_origins, request.method(), request.headers()));
+    let accepted = match checked {
         Ok(accepted) => accepted,
         Err(refused) => {
             door.metrics.sockets_refused.inc();
@@ -141,6 +163,12 @@ fn check(allowed_origins: &[String], method: &Method, headers: &HeaderMap) -> Re
     }
     let key = HeaderValue::from_str(&derive_accept_key(key)).expect("base64 is a header value");
     Ok(Accepted { key, has_subprotocol })
+}
+
+/// One name for us, which HTTP/1.1 asks for.
+fn check_host(version: Version, headers: &HeaderMap) -> Result<(), Refused> {
+    let hosts_n = headers.get_all(header::HOST).iter().count();
+    if hosts_n == 1 || (hosts_n == 0 && version != Version::HTTP_11) { Ok(()) } else { Err(Refused::Host) }
 }
 
 /// A page of our own host, a listed one, or no browser at all.

@@ -1,13 +1,14 @@
 //! One session: plain state and what to do with a message. It decodes, spends the budget, keeps order, and hands commands
 //! to the counter; who moves its bytes it does not know (`Transport`). `task` brings messages in.
 
+use super::Door;
 use super::budget::Bucket;
 use super::transport::{Subscribed, Transport};
 use crate::command::{Spoken, hello, ping, resync, subscribe};
 use crate::error;
 use crate::seatmap::SnapshotEncoding;
 use crate::sender::Recipient;
-use seatwire_proto::client::{self, ClientMessage, Command};
+use seatwire_proto::client::{self, ClientMessage, Command, Position};
 use seatwire_proto::code::{CloseCode, ErrorCode};
 use seatwire_proto::id::{EventId, HoldId, IdentityId, OrderId, SessionId};
 use seatwire_proto::server::{Budget, ErrorObject, HelloReply, Push, Reply};
@@ -203,7 +204,10 @@ pub(super) fn receive<T: Transport>(transport: &Arc<T>, text: &str) {
     let door = transport.door();
     let read_ms = door.clock.now_ms();
     let step = match client::decode(text.as_bytes()) {
-        Err(refused) => Step::Refuse(Reply::error(refused.id, error::refused(&refused))),
+        Err(refused) => {
+            let position = refused.field.as_ref().and_then(|_| position_of(door, text));
+            Step::Refuse(Reply { position, ..Reply::error(refused.id, error::refused(&refused)) })
+        }
         Ok(message) => admit(transport, message, read_ms),
     };
     match step {
@@ -218,6 +222,20 @@ pub(super) fn receive<T: Transport>(transport: &Arc<T>, text: &str) {
         Step::Wait => {}
         Step::Run(message) => run(transport, message),
     }
+}
+
+/// Commands whose refusals say where the map of their event stands.
+const SAYS_POSITION: [&str; 4] = ["hold", "hold_best", "hold_area", "unlock"];
+
+/// Where the map stands for one of them that cannot be read whole, as far as its event can be.
+fn position_of(door: &Door, text: &str) -> Option<Position> {
+    #[derive(serde::Deserialize)]
+    struct Peek<'a> {
+        op: &'a str,
+        event: EventId,
+    }
+    let Peek { op, event } = serde_json::from_str(text).ok()?;
+    SAYS_POSITION.contains(&op).then(|| door.seatmap.live_now(event)).flatten().map(|live| live.position())
 }
 
 fn refuse(id: u32, code: ErrorCode) -> Reply {

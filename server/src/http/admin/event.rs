@@ -76,7 +76,7 @@ pub(super) async fn read(State(front): State<Front>, Id(event): Id<EventId>) -> 
 }
 
 pub(super) async fn log(State(front): State<Front>, query: Query, Id(event): Id<EventId>) -> Answer {
-    let before = query.parse::<i64>("cursor", "expected the next_cursor of an earlier answer")?;
+    let before = query.before()?;
     let limit = query.limit()?;
     let entries = admin_log::of_event(front.app.store.pool(), event, before, limit).await;
     let entries = entries.map_err(|error| error::store(&error))?;

@@ -14,7 +14,7 @@ use serde_json::{Value, json as value};
 
 pub(super) async fn list_open(State(front): State<Front>, query: Query) -> Answer {
     let limit = query.limit()?;
-    let before = query.parse::<i64>("cursor", "expected the next_cursor of an earlier answer")?;
+    let before = query.before()?;
     let rows = front.app.notices.open_mails(before, limit).await.map_err(|error| error::store(&error))?;
     let items: Vec<Value> = rows
         .iter()

@@ -185,8 +185,12 @@ fn identity_of(operator: &Operator) -> Result<IdentityId, Refusal> {
     operator.key.map(IdentityId::from_uuid).ok_or_else(|| ErrorCode::Unauthorized.into())
 }
 
-/// Asks the provider about an order at once.
+/// Asks the provider about an order at once; `asked` is false where there is nothing to ask.
 pub(super) async fn look(State(front): State<Front>, Id(id): Id<OrderId>) -> Answer {
     let is_due = front.app.checkout.look_now(id).await.map_err(|error| error::checkout(&error))?;
+    if !is_due {
+        let file = front.app.checkout.file(id).await.map_err(|error| error::checkout(&error))?;
+        file.ok_or(ErrorCode::OrderNotFound)?;
+    }
     Ok(json(&value!({"asked": is_due})))
 }

@@ -71,6 +71,18 @@ async fn every_route_needs_a_key_and_its_scope() {
             status == 200 || names_nothing && matches!(code, Some("order_not_found" | "unknown_op" | "bad_field"));
         assert!(is_in, "{method} {path}: {status} {answer}");
     }
+    let (status, answer) = all.call("POST", &format!("/v1/admin/orders/{UNKNOWN_ORDER}/look"), Value::Null).await;
+    assert_eq!((status, &answer["error"]["code"]), (404, &json!("order_not_found")), "{answer}");
+    for path in [format!("/v1/admin/events/{event}/log"), "/v1/admin/mails/open".to_owned()] {
+        for cursor in ["-1", "0", "x"] {
+            let (status, answer) = all.call("GET", &format!("{path}?cursor={cursor}"), Value::Null).await;
+            assert_eq!(
+                (status, &answer["error"]["data"]["path"]),
+                (400, &json!("/cursor")),
+                "{path} {cursor}: {answer}"
+            );
+        }
+    }
     let public = Admin { url: node.url.clone(), ..all.clone() };
     let (status, _) = public.call("GET", "/v1/admin/events", Value::Null).await;
     assert_eq!(status, 404, "not on the public listener");

@@ -250,6 +250,28 @@ async fn a_seat_whose_tier_nobody_wants_goes_on_the_map_at_once() {
 }
 
 #[tokio::test]
+async fn who_leaves_with_an_offer_gives_it_to_the_next() {
+    let sold_out = SoldOut::new(&[]).await;
+    let (mut first, first_guest) = sold_out.waiter(json!({"quantity": 2})).await;
+    let (mut second, second_guest) = sold_out.waiter(json!({"quantity": 2})).await;
+    sold_out.unblock(&[2, 3]).await;
+    assert_eq!(seats(&first.push("waitlist.offer").await["hold"]), [2, 3]);
+    let left = first.call("waitlist_leave", json!({"key": "l", "event": sold_out.event})).await;
+    assert_eq!((&left["ok"], &left["place"]), (&json!(true), &Value::Null), "{left}");
+    let offer = second.push("waitlist.offer").await;
+    assert_eq!(seats(&offer["hold"]), [2, 3], "{offer}");
+    assert_eq!(sold_out.place(&first_guest).await.0, 404);
+    // One whose payment has begun keeps it: it is paid, whatever becomes of the place.
+    let body = json!({"key": "c", "hold": offer["hold"]["id"], "buyer": {"name": "B", "email": "b@example.org"},
+        "payment": {"method": "pm_card_authenticationRequired"}, "expect_total_minor": offer["hold"]["total_minor"]});
+    let begun = second.call("checkout", body).await;
+    assert_eq!(begun["order"]["state"], "action_required", "{begun}");
+    second.call("waitlist_leave", json!({"key": "l", "event": sold_out.event})).await;
+    let (_, hold) = second_guest.get(&format!("/v1/holds/{}", offer["hold"]["id"].as_str().expect("an id"))).await;
+    assert_eq!((&hold["hold"]["locked"], seats(&hold["hold"])), (&json!(true), vec![2, 3]), "{hold}");
+}
+
+#[tokio::test]
 async fn no_seat_is_offered_to_two_whatever_races() {
     let sold_out = SoldOut::new(&[("SEATWIRE_OFFER_MS", "1000")]).await;
     let mut waiters = Vec::new();
@@ -283,9 +305,12 @@ async fn no_seat_is_offered_to_two_whatever_races() {
 #[tokio::test]
 async fn an_old_offer_is_not_one_of_the_new_place_and_cannot_be_made_longer() {
     let sold_out = SoldOut::new(&[("SEATWIRE_OFFER_MS", "3000")]).await;
-    let (mut client, guest) = sold_out.waiter(json!({"quantity": 1})).await;
-    sold_out.unblock(&[2]).await;
+    let (mut client, guest) = sold_out.waiter(json!({"quantity": 2})).await;
+    sold_out.unblock(&[2, 3]).await;
     let first = client.push("waitlist.offer").await;
+    // As if it had grown since: a basket larger than what was waited for is not given back with the place.
+    let sql = "update waitlist_places set quantity = 1";
+    sqlx::query(sql).execute(sold_out.stage.store.pool()).await.expect("sql");
     let longer = client.call("extend", json!({"key": "e", "hold": first["hold"]["id"]})).await;
     assert_eq!((code(&longer), &longer["error"]["number"]), ("extend_refused", &json!(2104)), "{longer}");
     let left = client.call("waitlist_leave", json!({"key": "l", "event": sold_out.event})).await;

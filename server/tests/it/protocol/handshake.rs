@@ -3,6 +3,7 @@
 use crate::support::PATIENCE;
 use crate::support::client::Client;
 use crate::support::stage::Stage;
+use serde_json::Value;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpStream;
 use tokio_tungstenite::tungstenite::Message;
@@ -42,6 +43,16 @@ impl Raw {
             head.push(byte[0]);
         }
         String::from_utf8(head).expect("ASCII")
+    }
+
+    /// The error object behind a head.
+    async fn error(&mut self, head: &str) -> Value {
+        let head = head.to_ascii_lowercase();
+        assert!(head.contains("content-type: application/json"), "{head}");
+        let length = head.lines().find_map(|line| line.strip_prefix("content-length: ")?.parse().ok());
+        let mut bytes = vec![0; length.unwrap_or(0)];
+        self.stream.read_exact(&mut bytes).await.expect("a body");
+        serde_json::from_slice::<Value>(&bytes).expect("JSON")["error"].take()
     }
 
     /// Reads frames until the close frame; its code.
@@ -103,16 +114,67 @@ async fn an_unknown_subprotocol_is_refused_and_the_known_one_named() {
     let node = stage.node().await;
     let (mut raw, head) = Raw::upgrade(&node.url, "Sec-WebSocket-Protocol: seatwire.v2\r\nConnection: close\r\n").await;
     assert!(head.starts_with("HTTP/1.1 400"), "{head}");
-    let mut body = String::new();
-    let length = head
-        .to_ascii_lowercase()
-        .lines()
-        .find_map(|line| line.strip_prefix("content-length: ")?.parse().ok())
-        .unwrap_or(0);
-    let mut bytes = vec![0; length];
-    raw.stream.read_exact(&mut bytes).await.expect("a body");
-    body.push_str(&String::from_utf8_lossy(&bytes));
-    assert!(body.contains("seatwire.v1"), "{body}");
+    let error = raw.error(&head).await;
+    assert_eq!((&error["code"], &error["data"]["path"]), (&"bad_field".into(), &"/Sec-WebSocket-Protocol".into()));
+    assert!(error["message"].as_str().is_some_and(|text| text.contains("seatwire.v1")), "{error}");
+}
+
+/// These bytes to a listener; the head and all that came.
+async fn said(url: &str, request: &str) -> (String, Raw) {
+    let mut raw = Raw::connect(url).await;
+    raw.stream.write_all(request.as_bytes()).await.expect("sends");
+    (raw.head().await, raw)
+}
+
+#[tokio::test]
+async fn a_request_names_one_host_on_every_listener() {
+    let stage = Stage::new().await;
+    let node = stage.node().await;
+    let upgrade = "Upgrade: websocket\r\nConnection: Upgrade\r\nSec-WebSocket-Version: 13\r\n\
+                   Sec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ==\r\n";
+    for (url, path, headers, good) in [
+        (&node.url, "/v1/events", "", "200"),
+        (&node.url, "/healthz", "", "200"),
+        (&node.admin_url, "/healthz", "", "200"),
+        (&node.door_url, "/scan", "", "308"),
+        (&node.url, "/v1/socket", upgrade, "101"),
+    ] {
+        for (hosts, wanted) in [("", "400"), ("Host: a\r\n", good), ("Host: a\r\nHost: b\r\n", "400")] {
+            let (head, mut raw) = said(url, &format!("GET {path} HTTP/1.1\r\n{hosts}{headers}\r\n")).await;
+            assert!(head.starts_with(&format!("HTTP/1.1 {wanted}")), "{url}{path} {hosts:?}: {head}");
+            if wanted == "400" {
+                let error = raw.error(&head).await;
+                assert_eq!((&error["code"], &error["data"]["path"]), (&"bad_field".into(), &"/Host".into()), "{error}");
+            }
+        }
+    }
+    // The older version has no such header.
+    let (head, _) = said(&node.url, "GET /healthz HTTP/1.0\r\n\r\n").await;
+    assert!(head.starts_with("HTTP/1.0 200"), "{head}");
+}
+
+#[tokio::test]
+async fn no_listener_waits_for_one_who_says_nothing_or_trickles() {
+    let stage = Stage::new().await;
+    let node = stage.node().await;
+    let ends = [&node.url, &node.admin_url, &node.door_url].map(|url| async move {
+        let mut silent = Raw::connect(url).await;
+        let (head, mut idle) = said(url, "GET /nothing HTTP/1.1\r\nHost: a\r\n\r\n").await;
+        assert!(head.starts_with("HTTP/1.1 404"), "{head}");
+        let mut slow = Raw::connect(url).await;
+        slow.stream.write_all(b"GET / HTTP/1.1\r\nHost: ").await.expect("sends");
+        for raw in [&mut silent, &mut idle, &mut slow] {
+            let mut rest = Vec::new();
+            let end = tokio::time::timeout(PATIENCE, raw.stream.read_to_end(&mut rest)).await;
+            end.expect("it is closed in time").expect("reads");
+        }
+        // More headers and longer ones than anybody needs.
+        for headers in ["a: b\r\n".repeat(70), format!("a: {}\r\n", "b".repeat(17 << 10))] {
+            let (head, _) = said(url, &format!("GET / HTTP/1.1\r\nHost: a\r\n{headers}\r\n")).await;
+            assert!(head.starts_with("HTTP/1.1 431"), "{url}: {head}");
+        }
+    });
+    futures_util::future::join_all(ends).await;
 }
 
 #[tokio::test]
@@ -126,8 +188,11 @@ async fn a_foreign_origin_is_refused_before_the_upgrade_and_our_own_is_not() {
         ("https://tickets.example.evil.example".into(), "403"),
         ("null".into(), "403"),
     ] {
-        let (_, head) = Raw::upgrade(&node.url, &format!("Origin: {origin}\r\n")).await;
+        let (mut raw, head) = Raw::upgrade(&node.url, &format!("Origin: {origin}\r\n")).await;
         assert!(head.starts_with(&format!("HTTP/1.1 {status}")), "{origin}: {head}");
+        if status == "403" {
+            assert_eq!(raw.error(&head).await["code"], "forbidden", "{origin}");
+        }
     }
 }
 
@@ -151,6 +216,7 @@ async fn a_request_that_is_no_upgrade_is_a_plain_error() {
         raw.stream.write_all(request.as_bytes()).await.expect("sends");
         let head = raw.head().await;
         assert!(head.starts_with("HTTP/1.1 4"), "{name}: {head}");
+        assert_eq!(raw.error(&head).await["number"], 1002, "{name}");
     }
 }
 

@@ -119,6 +119,31 @@ async fn all_or_nothing_and_only_ones_own() {
 }
 
 #[tokio::test]
+async fn a_command_that_cannot_be_read_says_where_the_map_stands_too() {
+    let (stage, event) = Stage::with_event(&Draft::default()).await;
+    let node = stage.node().await;
+    let (mut buyer, _) = Client::guest(&node.url).await;
+    let subscribed = buyer.call("subscribe", json!({"event": event})).await;
+    for (op, body, says) in [
+        ("hold", json!({"key": "1", "event": event, "seats": [-1]}), true),
+        ("hold", json!({"key": "2", "event": event}), true),
+        ("hold", json!({"event": event, "seats": [1]}), true),
+        ("hold_best", json!({"key": "3", "event": event, "quantity": "two"}), true),
+        ("hold_area", json!({"key": "4", "event": event, "area": 0}), true),
+        ("unlock", json!({"key": "5", "event": event, "code": 5}), true),
+        // No event, no map; and what is no inventory command.
+        ("hold", json!({"key": "6", "event": "evt_x", "seats": [1]}), false),
+        ("waitlist_join", json!({"key": "7", "event": event, "quantity": "x"}), false),
+    ] {
+        let reply = buyer.call(op, body.clone()).await;
+        assert_eq!(code(&reply), "bad_field", "{op} {body}: {reply}");
+        let wanted = if says { &subscribed["epoch"] } else { &serde_json::Value::Null };
+        assert_eq!(&reply["epoch"], wanted, "{op} {body}: {reply}");
+        assert_eq!(reply["seq"].is_u64(), says, "{op} {body}: {reply}");
+    }
+}
+
+#[tokio::test]
 async fn bounds_and_limits_are_told_with_their_data() {
     let (stage, event) =
         Stage::with_event(&Draft { seats_per_identity: 4, areas: vec![50, 3], ..Draft::default() }).await;
