@@ -146,6 +146,10 @@ pub struct HttpConfig {
     pub requests_per_s: u32,
     /// Requests at once of one address. `SEATWIRE_HTTP_BURST`, default 60.
     pub request_burst: u32,
+    /// Requests a second of one address at the doors' listener, with a burst of three times as many.
+    /// `SEATWIRE_DOOR_PER_S`, default 200: all scanners of a house may stand behind one address. Too low: scans count as
+    /// made without a network.
+    pub door_requests_per_s: u32,
     /// Whether loopback addresses are limited too. `SEATWIRE_LIMIT_LOOPBACK`, default false.
     pub is_loopback_limited: bool,
     /// Longest body. Default 64 KiB.
@@ -303,6 +307,7 @@ impl Config {
                 trusted_proxies: env.prefixes("SEATWIRE_TRUSTED_PROXIES")?,
                 requests_per_s: env.number("SEATWIRE_HTTP_PER_S", 1..=1_000_000, 20)?,
                 request_burst: env.number("SEATWIRE_HTTP_BURST", 1..=1_000_000, 60)?,
+                door_requests_per_s: env.number("SEATWIRE_DOOR_PER_S", 1..=1_000_000, 200)?,
                 is_loopback_limited: env.parse("SEATWIRE_LIMIT_LOOPBACK", "true or false", false)?,
                 max_body_bytes: 64 * 1024,
                 public_url: env.text("SEATWIRE_PUBLIC_URL"),

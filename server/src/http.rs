@@ -25,6 +25,7 @@ mod ticket;
 mod waitlist;
 
 use crate::app::App;
+use crate::config::HttpConfig;
 use axum::Router;
 use axum::body::Body;
 use axum::response::Redirect;
@@ -32,6 +33,9 @@ use axum::routing::{get, post};
 use http::Request;
 use std::sync::Arc;
 use tower::{ServiceExt, service_fn};
+
+/// Seconds' worth of requests that may come at once at the doors: a house that opens, or is back from a broken network.
+const DOOR_BURST_S: u32 = 3;
 
 /// What every route has at hand.
 #[derive(Clone)]
@@ -107,9 +111,14 @@ pub fn admin_router(app: Arc<App>) -> Router {
 }
 
 /// Everything on the doors' listener. The page lies beside the check-in it asks: one origin, so no other site is ever allowed
-/// to call. Whoever tries keys here shares the limit of their address, as buyers do.
+/// to call. An address has a limit here as well: keys cannot be tried in bulk.
 pub fn door_router(app: Arc<App>) -> Router {
-    let config = app.config.http.clone();
+    let per_s = app.config.http.door_requests_per_s;
+    let config = HttpConfig {
+        requests_per_s: per_s,
+        request_burst: per_s.saturating_mul(DOOR_BURST_S),
+        ..app.config.http.clone()
+    };
     let front = Front { app, bodies: Arc::default(), readiness: Arc::default() };
     let routes = operator::gated(&front, door::table())
         .route("/", get(async || Redirect::temporary("/scan/")))

@@ -161,6 +161,19 @@ async fn a_door_learns_what_it_needs_with_its_own_key_and_nothing_else() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn keys_cannot_be_tried_in_bulk_at_the_doors() {
+    let scene = Scene::new(&Draft::default()).await;
+    let node = scene.node(&[("SEATWIRE_DOOR_PER_S", "1"), ("SEATWIRE_LIMIT_LOOPBACK", "true")]).await;
+    let mut stranger = Admin::door(&scene.stage, &node).await;
+    stranger.key = "swadm_guess".into();
+    for _ in 0..3 {
+        assert_eq!(stranger.call("GET", "/v1/door/events", Value::Null).await.0, 401);
+    }
+    let (status, refused) = stranger.call("GET", "/v1/door/events", Value::Null).await;
+    assert_eq!((status, &refused["error"]["code"]), (429, &json!("rate_limited")), "{refused}");
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn a_ticket_passed_on_has_another_code_and_the_old_one_admits_nobody() {
     let scene = Scene::new(&Draft::default()).await;
     let node = scene.node(&[]).await;
