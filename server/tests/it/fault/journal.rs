@@ -8,7 +8,9 @@ use fred::types::Builder;
 use fred::types::config::Config;
 use seatwire::catalogue::EventFacts;
 use seatwire::checkout::order::OrderState;
+use seatwire::inventory::{Caller, HoldOutcome};
 use seatwire_proto::id::IdentityId;
+use seatwire_proto::seat::SeatIndex;
 use serde_json::{Value, json};
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -110,6 +112,34 @@ async fn a_basket_outlives_redis_with_its_time_its_prices_and_its_answers() {
     let before = basket(&till, buyer).await;
     lose_redis(&mut till).await;
     assert_eq!(basket(&till, buyer).await, before);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn what_comes_behind_the_copy_is_read_from_the_stream_also_what_the_map_does_not_show() {
+    let mut till = Till::open().await;
+    till.buyer_with(&[1]).await;
+    journalled(&till).await;
+    let copies = async || {
+        let count = "select copy_n from journal_positions";
+        sqlx::query_scalar::<_, i32>(count).fetch_one(till.app.store.pool()).await.expect("reads")
+    };
+    let copied = copies().await;
+    // Without a key: the record alone is what the stream tells of the first; the second is then made longer.
+    let (event, own) = (facts(&till).await, [IdentityId::generate(), IdentityId::generate()]);
+    let caller = |identity| Caller { event: Arc::clone(&event), identity, key: None, fingerprint: [0; 32] };
+    for (seat, identity) in (2..).zip(own) {
+        let answer = till.app.inventory.hold(caller(identity), &[SeatIndex(seat)]).await.expect("Redis answers");
+        assert!(matches!(answer.outcome, HoldOutcome::Held { .. }), "{answer:?}");
+    }
+    journalled(&till).await;
+    let second = till.app.inventory.open_hold(&event, own[1]).await.expect("Redis answers").expect("open");
+    till.app.inventory.extend(caller(own[1]), second.id).await.expect("Redis answers");
+    journalled(&till).await;
+    assert_eq!(copies().await, copied, "nothing was copied");
+    let before = [basket(&till, Buyer(own[0])).await, basket(&till, Buyer(own[1])).await];
+    assert!(before[0].is_some() && before[1].as_ref().is_some_and(|hold| hold["extended"] == true), "{before:?}");
+    lose_redis(&mut till).await;
+    assert_eq!([basket(&till, Buyer(own[0])).await, basket(&till, Buyer(own[1])).await], before);
 }
 
 #[tokio::test(flavor = "multi_thread")]

@@ -330,3 +330,26 @@ async fn a_cancelled_checkout_told_twice_gives_places_and_limit_back_once() {
     let refusal = refused(shelf.hold(ann, &[10, 11, 12, 13, 14]).await);
     assert_eq!(refusal, Refusal::LimitExceeded { limit: 6, used: 2 }, "what was bought still counts");
 }
+
+#[tokio::test]
+async fn a_hold_that_is_over_under_its_owners_own_hand_is_swept_all_the_same() {
+    let shelf = hasty(10_000).await;
+    let ann = IdentityId::generate();
+    let hold = shelf.held(ann, &[0]).await;
+    shelf.move_clock_ms(20_000).await;
+    // Looks for places of holds that are due on its way, passes over the caller's own, and refuses.
+    let full = HoldOutcome::Refused(Refusal::AreaFull { remaining: 5 });
+    assert_eq!(shelf.hold_area(ann, 0, 6).await, full);
+    let ended =
+        eventually("a sweep to end it", || async { sweep(&shelf).await.expired.first().map(|hold| hold.id) }).await;
+    assert_eq!((ended, &shelf.map().await[..1]), (hold.id, "0"));
+}
+
+#[tokio::test]
+async fn the_time_of_an_event_never_goes_back() {
+    let shelf = hasty(100_000).await;
+    let first = shelf.held(IdentityId::generate(), &[1]).await;
+    shelf.move_clock_ms(-60_000).await;
+    let second = shelf.held(IdentityId::generate(), &[2]).await;
+    assert!(second.expires_ms >= first.expires_ms, "{} and then {}", first.expires_ms, second.expires_ms);
+}

@@ -277,6 +277,9 @@ async fn an_offer_is_made_of_what_is_kept_once_and_ends_like_a_hold() {
     let second = shelf.inventory.offer(&sold_out, ann, &offer_of(&[0, 1], &[])).await.expect("Redis answers");
     assert_eq!(second, taken(&[0]), "never live for two");
 
+    let longer = shelf.extend(bob, offer.id).await;
+    assert_eq!(longer, ChangeOutcome::Refused(Refusal::ExtendRefused), "others wait behind it");
+
     shelf.move_clock_ms(61_000).await;
     let swept = shelf.inventory.sweep(&sold_out).await.expect("Redis answers");
     assert_eq!(swept.expired.iter().map(|hold| hold.id).collect::<Vec<_>>(), [offer.id]);
