@@ -22,7 +22,8 @@ use seatwire_proto::server::EventSummary;
 use sqlx::PgPool;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
-use tokio::sync::{OnceCell, Semaphore};
+use std::time::Duration;
+use tokio::sync::Semaphore;
 
 /// Younger pages are given without a look: the price of a look a second per event and node.
 const FRESH_MS: u64 = 1_000;
@@ -35,6 +36,8 @@ const MAX_EVENTS: usize = 2_048;
 const MAX_LAYOUTS: usize = 64;
 /// Most events and plans being read at once: a crowd asking for unknown ids must not take every connection.
 const MAX_CONCURRENT_LOADS: usize = 4;
+/// Longest wait for somebody else who reads the same plan; then it is read once more, as when nobody did.
+const LAYOUT_PATIENCE: Duration = Duration::from_secs(1);
 /// How old the number of taken seats of an event without a live map may be.
 const TAKEN_FRESH_MS: u64 = 5_000;
 
@@ -48,7 +51,9 @@ struct Inner {
     clock: Clock,
     events: DashMap<EventId, Arc<Entry>>,
     numbers: DashMap<u32, EventId>,
-    layouts: DashMap<String, Arc<OnceCell<Arc<StoredLayout>>>>,
+    layouts: DashMap<String, Arc<StoredLayout>>,
+    /// Plans being read, each by one.
+    reading: DashMap<String, Arc<tokio::sync::Mutex<()>>>,
     taken: DashMap<EventId, (u64, u32)>,
     loads: Semaphore,
     loading: DashMap<EventId, Arc<tokio::sync::Mutex<()>>>,
@@ -61,10 +66,16 @@ struct Entry {
     is_checking: AtomicBool,
 }
 
-/// Why there is no plan.
-enum NoLayout {
-    Unknown,
-    Failed(StoreError),
+/// A plan that somebody reads; also one who goes away in the middle leaves nothing behind.
+struct Reading<'a> {
+    of: &'a DashMap<String, Arc<tokio::sync::Mutex<()>>>,
+    hash: &'a str,
+}
+
+impl Drop for Reading<'_> {
+    fn drop(&mut self) {
+        self.of.remove(self.hash);
+    }
 }
 
 impl Catalogue {
@@ -77,6 +88,7 @@ impl Catalogue {
             events: DashMap::new(),
             numbers: DashMap::new(),
             layouts: DashMap::new(),
+            reading: DashMap::new(),
             taken: DashMap::new(),
             loads: Semaphore::new(MAX_CONCURRENT_LOADS),
             loading: DashMap::new(),
@@ -189,9 +201,8 @@ impl Catalogue {
     /// # Errors
     /// Postgres' own; `Malformed` when the stored plan is damaged.
     pub async fn layout(&self, hash: &str) -> Result<Option<Arc<StoredLayout>>, StoreError> {
-        let known = self.0.layouts.get(hash).map(|cell| Arc::clone(&cell));
-        if let Some(layout) = known.as_ref().and_then(|cell| cell.get()) {
-            return Ok(Some(Arc::clone(layout)));
+        if let Some(layout) = self.0.layouts.get(hash) {
+            return Ok(Some(layout.clone()));
         }
         // Boxed like all that is asked of Postgres here: a command that finds what it needs in memory pays nothing for it.
         Box::pin(self.load_layout(hash)).await
@@ -199,34 +210,27 @@ impl Catalogue {
 
     /// Reads a plan once, however many ask for it.
     async fn load_layout(&self, hash: &str) -> Result<Option<Arc<StoredLayout>>, StoreError> {
-        let cell = Arc::clone(&self.0.layouts.entry(hash.to_owned()).or_default());
-        let loaded = cell.get_or_try_init(|| self.read_layout(hash)).await;
-        if loaded.is_err() {
-            self.0.layouts.remove_if(hash, |_, cell| !cell.initialized());
+        let reading = Reading { of: &self.0.reading, hash };
+        let lock = self.0.reading.entry(hash.to_owned()).or_default().clone();
+        let _only = tokio::time::timeout(LAYOUT_PATIENCE, lock.lock()).await;
+        if let Some(layout) = self.0.layouts.get(hash) {
+            return Ok(Some(layout.clone()));
         }
-        match loaded {
-            Ok(layout) => Ok(Some(Arc::clone(layout))),
-            Err(NoLayout::Unknown) => Ok(None),
-            Err(NoLayout::Failed(error)) => Err(error),
-        }
-    }
-
-    async fn read_layout(&self, hash: &str) -> Result<Arc<StoredLayout>, NoLayout> {
-        let _permit = self.permit().await.map_err(NoLayout::Failed)?;
+        let _permit = self.permit().await?;
         let stored = |pool| async move { crate::store::layout::stored_json(&pool, hash).await };
-        let stored_json = self.0.store.find(stored).await.map_err(NoLayout::Failed)?.ok_or(NoLayout::Unknown)?;
+        let Some(stored_json) = self.0.store.find(stored).await? else { return Ok(None) };
         // Milliseconds of parsing for a stadium: not on a thread that drives sockets.
         let layout = tokio::task::spawn_blocking(move || StoredLayout::from_stored_json(&stored_json))
             .await
-            .map_err(|error| NoLayout::Failed(StoreError::Malformed(error.to_string())))?
-            .map_err(NoLayout::Failed)?;
-        while self.0.layouts.len() > MAX_LAYOUTS {
-            let Some(other) = self.0.layouts.iter().map(|entry| entry.key().clone()).find(|other| other != hash) else {
-                break;
-            };
+            .map_err(|error| StoreError::Malformed(error.to_string()))??;
+        let layout = Arc::new(layout);
+        while self.0.layouts.len() >= MAX_LAYOUTS {
+            let Some(other) = self.0.layouts.iter().next().map(|entry| entry.key().clone()) else { break };
             self.0.layouts.remove(&other);
         }
-        Ok(Arc::new(layout))
+        self.0.layouts.insert(hash.to_owned(), layout.clone());
+        drop(reading);
+        Ok(Some(layout))
     }
 
     /// Events in order of (starts_ms, id). `available` counts what is neither blocked nor reserved nor sold, a few

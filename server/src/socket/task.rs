@@ -6,8 +6,9 @@ use super::out::Phase;
 use super::transport::Transport;
 use super::wire::{self, Assembly};
 use crate::slots::Slot;
+use socket2::SockRef;
 use std::cell::RefCell;
-use std::io;
+use std::io::{self, Read as _};
 use std::ops::ControlFlow;
 use std::pin::Pin;
 use std::sync::Arc;
@@ -79,6 +80,21 @@ impl Task {
         }
     }
 
+    /// Reads once. A read that did not fill the buffer drained the socket, which the runtime is told at once: else each
+    /// command would cost a second read that fails. It is told from within the read, so that what comes meanwhile counts.
+    fn read(&self, scratch: &mut [u8]) -> io::Result<usize> {
+        let mut short = None;
+        let read = self.conn.stream.try_io(Interest::READABLE, || {
+            let read = (&*SockRef::from(&self.conn.stream)).read(scratch)?;
+            if read == 0 || read == scratch.len() {
+                return Ok(read);
+            }
+            short = Some(read);
+            Err(io::ErrorKind::WouldBlock.into())
+        });
+        short.map_or(read, Ok)
+    }
+
     /// Reads what came; whether the connection is over.
     fn poll_in(&mut self, cx: &mut Context<'_>) -> Poll<()> {
         for _ in 0..READS_PER_TURN {
@@ -87,11 +103,9 @@ impl Task {
                 Poll::Ready(Err(_)) => return Poll::Ready(()),
                 Poll::Pending => return Poll::Pending,
             }
-            let mut is_drained = false;
-            let is_over = SCRATCH.with_borrow_mut(|scratch| match self.conn.stream.try_read(scratch) {
+            let is_over = SCRATCH.with_borrow_mut(|scratch| match self.read(scratch) {
                 Ok(0) => true,
                 Ok(read) => {
-                    is_drained = read < scratch.len();
                     // Once we said goodbye, whatever still comes is thrown away.
                     if self.conn.out.lock().phase == Phase::Open {
                         self.take(&mut scratch[..read]);
@@ -102,11 +116,6 @@ impl Task {
             });
             if is_over {
                 return Poll::Ready(());
-            }
-            if is_drained {
-                // The kernel had no more: said to the runtime here, or it would cost a read that fails for each command. What
-                // comes after this wakes us anew.
-                let _ = self.conn.stream.try_io(Interest::READABLE, || Err::<(), _>(io::ErrorKind::WouldBlock.into()));
             }
         }
         cx.waker().wake_by_ref();
