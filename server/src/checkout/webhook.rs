@@ -259,19 +259,18 @@ impl Inner {
     /// A word about an intent. The provider's own object decides: who has learnt a signing secret, or kept an old word, can
     /// make us ask and nothing else.
     async fn hear_of_intent(&self, row: &OrderRow, said: Option<Intent>) -> Result<Applied, CheckoutError> {
-        let is_final = match &said {
-            Some(said) => {
-                if !self.is_about(row, said).await? {
-                    return Ok(Applied::Done);
-                }
-                match final_event(said.status) {
-                    // A repetition.
-                    Some(event) if next(row.state, event).is_none() => return Ok(Applied::Done),
-                    event => event.is_some(),
-                }
+        let mut last = None;
+        if let Some(said) = &said {
+            if !self.is_about(row, said).await? {
+                return Ok(Applied::Done);
             }
-            None => false,
-        };
+            last = final_event(said.status);
+            if last.is_some_and(|event| next(row.state, event).is_none()) {
+                // A repetition.
+                return Ok(Applied::Done);
+            }
+        }
+        let is_final = last.is_some();
         if !is_final && !row.state.has_open_payment() {
             return Ok(Applied::Done);
         }
@@ -281,8 +280,14 @@ impl Inner {
                 // What is not final the reconciler asks about anyway.
                 Ok(if is_final { Applied::NotYet } else { Applied::Done })
             }
-            Looked::Waiting if is_final => Ok(Applied::Contradicted),
-            Looked::Waiting | Looked::Moved | Looked::Nothing => Ok(Applied::Done),
+            Looked::Waiting => {
+                let Some(event) = last else { return Ok(Applied::Done) };
+                // Somebody else may have moved it meanwhile, by the same truth.
+                let now = order::read(self.store.pool(), row.id).await?;
+                let is_moved = now.is_none_or(|now| next(now.state, event).is_none());
+                Ok(if is_moved { Applied::Done } else { Applied::Contradicted })
+            }
+            Looked::Moved | Looked::Nothing => Ok(Applied::Done),
         }
     }
 

@@ -258,7 +258,8 @@ async fn a_body_that_trickles_in_is_given_up() {
     let mut answer = Vec::new();
     let mut bytes = [0; 1024];
     while !answer.starts_with(b"HTTP/1.1 408") {
-        let n = reads.read(&mut bytes).await.expect("reads");
+        let read = tokio::time::timeout(crate::support::PATIENCE, reads.read(&mut bytes)).await;
+        let n = read.expect("the door has had enough").expect("reads");
         assert!(n > 0, "closed without a word: {:?}", String::from_utf8_lossy(&answer));
         answer.extend_from_slice(&bytes[..n]);
     }
