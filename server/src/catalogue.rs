@@ -4,11 +4,13 @@
 
 mod facts;
 mod layout;
+mod names;
 mod page;
 mod shape;
 
 pub use facts::{AllocationFacts, AreaFacts, EventFacts, SectionFacts, code_hash};
 pub use layout::StoredLayout;
+pub use names::{SeatName, SeatNames};
 pub use page::EventPage;
 pub use shape::{Run, SeatShape};
 

@@ -1,7 +1,7 @@
 //! A plan in the forms in which it travels: JSON, JSON compressed, compact. Each is made once, when it is first asked for,
 //! and shared by all who ask.
 
-use super::SeatShape;
+use super::{SeatNames, SeatShape};
 use crate::store::StoreError;
 use bytes::Bytes;
 use flate2::Compression;
@@ -22,6 +22,8 @@ pub struct StoredLayout {
     compact: OnceCell<Bytes>,
     /// Neighbours and places of its seats.
     pub shape: SeatShape,
+    /// What its seats are called.
+    pub names: SeatNames,
 }
 
 impl StoredLayout {
@@ -39,6 +41,7 @@ impl StoredLayout {
             gzip: OnceCell::new(),
             compact: OnceCell::new(),
             shape: SeatShape::of(&layout),
+            names: SeatNames::of(&layout),
         })
     }
 

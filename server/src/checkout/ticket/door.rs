@@ -10,7 +10,6 @@ use crate::store::order::OrderRow;
 use crate::store::ticket::{self, DoorView, Holder};
 use crate::store::{StoreError, order_command};
 use seatwire_proto::id::{EventId, TicketId};
-use seatwire_proto::layout::Layout;
 use seatwire_proto::server::{Event, Order, Ticket, TicketState};
 
 /// A ticket to be passed on.
@@ -139,9 +138,9 @@ impl Inner {
                 (ticket, qr)
             })
             .collect();
-        // A stadium's layout takes a while to read: not on a thread that drives sockets.
+        // Squares and text of many tickets take milliseconds: not on a thread that drives sockets.
         let drawn = tokio::task::spawn_blocking(move || {
-            let layout = stored.and_then(|stored| Layout::from_json(&stored.json).ok());
+            let names = stored.as_deref().map(|stored| &stored.names);
             let sheets: Vec<Sheet> = sealed
                 .into_iter()
                 .map(|(ticket, qr)| Sheet {
@@ -150,7 +149,7 @@ impl Inner {
                         starts(&event, &lang),
                         format!("{}, {}", event.summary.venue.name, event.summary.venue.city),
                     ],
-                    place: place(layout.as_ref(), &event, &words, ticket.seat, ticket.area),
+                    place: place(names, &event, &words, ticket.seat, ticket.area),
                     facts: vec![(words.holder.into(), buyer.clone()), (words.order.into(), reference.clone())],
                     hint: words.hint.into(),
                     code: ticket.code,
@@ -174,23 +173,17 @@ impl Inner {
         let found = tickets.into_iter().find(|known| known.id == ticket && known.state == TicketState::Valid);
         let (Some(ticket), Some(page)) = (found, self.catalogue.page(row.event).await?) else { return Ok(None) };
         let stored = self.catalogue.layout(&page.facts.layout).await?;
-        let (event, reference, holder) = (page.body.clone(), row.reference.clone(), row.buyer_name.clone());
-        let (words, lang) = (PrintWords::of(&row.lang), row.lang.clone());
-        let qr = self.seal.sign(row.event, &ticket);
-        let drawn = tokio::task::spawn_blocking(move || {
-            let layout = stored.and_then(|stored| Layout::from_json(&stored.json).ok());
-            let place = place(layout.as_ref(), &event, &words, ticket.seat, ticket.area);
-            wallet::fields(&Pass {
-                event: &event,
-                ticket: &ticket,
-                place: &place,
-                holder: &holder,
-                reference: &reference,
-                lang: &lang,
-                qr: &qr,
-            })
-        });
-        drawn.await.map(Some).map_err(|error| CheckoutError::Internal(error.to_string()))
+        let words = PrintWords::of(&row.lang);
+        let names = stored.as_deref().map(|stored| &stored.names);
+        Ok(Some(wallet::fields(&Pass {
+            event: &page.body,
+            ticket: &ticket,
+            place: &place(names, &page.body, &words, ticket.seat, ticket.area),
+            holder: &row.buyer_name,
+            reference: &row.reference,
+            lang: &row.lang,
+            qr: &self.seal.sign(row.event, &ticket),
+        })))
     }
 }
 

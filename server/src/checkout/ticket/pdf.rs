@@ -140,14 +140,19 @@ fn qr(out: &mut Vec<u8>, what: &str, left: f64, bottom: f64) {
     let Ok(code) = QrCode::with_error_correction_level(what, EcLevel::M) else { return };
     let modules = code.width();
     let side = QR_SIDE / (modules + 2 * QUIET) as f64;
-    let colors = code.to_colors();
-    let mut squares = String::from("0 0 0 rg\n");
-    for (at, _) in colors.iter().enumerate().filter(|(_, color)| **color == Color::Dark) {
-        let (column, row) = (at % modules + QUIET, at / modules + QUIET);
-        let (x, y) = (left + column as f64 * side, bottom + QR_SIDE - (row + 1) as f64 * side);
-        let _ = writeln!(squares, "{x:.2} {y:.2} {side:.3} {side:.3} re");
+    // In units of a module, so that what is written are small whole numbers; dark neighbours are one bar.
+    let mut squares = format!("q {side:.4} 0 0 {side:.4} {left:.2} {bottom:.2} cm 0 0 0 rg\n");
+    for (row, colors) in code.to_colors().chunks_exact(modules).enumerate() {
+        let y = modules + QUIET - 1 - row;
+        let mut x = QUIET;
+        for bar in colors.chunk_by(|left, right| left == right) {
+            if bar[0] == Color::Dark {
+                let _ = writeln!(squares, "{x} {y} {} 1 re", bar.len());
+            }
+            x += bar.len();
+        }
     }
-    squares.push_str("f\n");
+    squares.push_str("f Q\n");
     out.extend(squares.into_bytes());
 }
 

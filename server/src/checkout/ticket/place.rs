@@ -1,6 +1,6 @@
 //! Where a ticket's place is, in the words of its buyer's language. `door` prints them, `wallet` hands them to phones.
 
-use seatwire_proto::layout::Layout;
+use crate::catalogue::SeatNames;
 use seatwire_proto::seat::{AreaIndex, SeatIndex};
 use seatwire_proto::server::Event;
 
@@ -42,7 +42,7 @@ impl PrintWords {
 
 /// The place in words: section, row and seat, or the area.
 pub(super) fn place(
-    layout: Option<&Layout>,
+    names: Option<&SeatNames>,
     event: &Event,
     words: &PrintWords,
     seat: Option<SeatIndex>,
@@ -52,15 +52,8 @@ pub(super) fn place(
         let name = event.areas.get(area.position()).map(|area| area.name.clone());
         return name.map(|name| (words.area.to_owned(), name)).into_iter().collect();
     }
-    let (Some(layout), Some(seat)) = (layout, seat) else { return Vec::new() };
-    for section in &layout.sections {
-        for row in &section.rows {
-            let at = seat.0.wrapping_sub(row.first.0) as usize;
-            if let Some(label) = row.seats.get(at) {
-                let parts = [(words.section, &section.name), (words.row, &row.label), (words.seat, label)];
-                return parts.map(|(name, value)| (name.to_owned(), value.clone())).into();
-            }
-        }
-    }
-    Vec::new()
+    let Some(name) = seat.and_then(|seat| names?.name(seat)) else { return Vec::new() };
+    [(words.section, name.section), (words.row, name.row), (words.seat, name.seat)]
+        .map(|(label, value)| (label.to_owned(), value.to_owned()))
+        .into()
 }
