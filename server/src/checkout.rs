@@ -7,6 +7,7 @@ mod charge;
 mod dispute;
 mod keyed;
 mod letter;
+mod many;
 mod office;
 pub mod order;
 mod owe;
@@ -19,6 +20,7 @@ mod refusal;
 mod resolve;
 mod step;
 mod ticket;
+mod together;
 mod view;
 mod webhook;
 
@@ -38,6 +40,7 @@ use crate::inventory::Inventory;
 use crate::sender::Sender;
 use crate::store::{Store, order as orders, ticket as tickets};
 use dashmap::DashMap;
+use many::Lines;
 use order::OrderState;
 use pace::Pace;
 use parking_lot::Mutex;
@@ -57,6 +60,10 @@ const LISTED_AFTER: Duration = Duration::from_secs(60);
 /// A buyer who looks at an order that waits for the provider makes us ask at once, but not more often than this.
 const HASTEN_AFTER: Duration = Duration::from_secs(1);
 
+/// Purchases under way at once beyond which the till is busy: at rest one takes some ten milliseconds, so this is hundreds a
+/// second, or a provider that is slow.
+const BUSY_AT: usize = 8;
+
 #[derive(Debug)]
 struct Inner {
     config: CheckoutConfig,
@@ -75,6 +82,7 @@ struct Inner {
     /// Orders whose command waits for the relay; an entry lives as long as its command.
     waiting: DashMap<OrderId, Arc<Notify>>,
     seal: Seal,
+    lines: Lines,
     /// Where the next batch of refunds of cancelled events begins.
     cancelled_cursor: Mutex<Option<OrderId>>,
     /// What is left of the looks of this second.
@@ -132,6 +140,7 @@ impl Checkout {
             crash_point: Mutex::new(None),
             waiting: DashMap::new(),
             seal: parts.seal,
+            lines: Lines::default(),
             cancelled_cursor: Mutex::new(None),
             pace: Mutex::new(Pace::new(Instant::now())),
             prune_ms: AtomicU64::new(0),
@@ -292,7 +301,7 @@ impl Checkout {
         let inner = self.0.clone();
         detached(async move {
             let rows = orders::list_own(inner.store.pool(), identity, before, limit).await?;
-            inner.views(&rows).await
+            Ok(inner.views(&rows).await?)
         })
         .await
     }
@@ -305,7 +314,7 @@ impl Checkout {
         let inner = self.0.clone();
         detached(async move {
             let rows = orders::list_own_open(inner.store.pool(), identity, MAX_OPEN_ORDERS).await?;
-            inner.views(&rows).await
+            Ok(inner.views(&rows).await?)
         })
         .await
     }
@@ -318,11 +327,25 @@ impl Checkout {
         Ok(self.0.view(row).await?)
     }
 
+    /// Orders as their buyers see them, whoever asks, in the order given; for the relay.
+    ///
+    /// # Errors
+    /// When Postgres does not answer.
+    pub async fn views(&self, rows: &[orders::OrderRow]) -> Result<Vec<Order>, CheckoutError> {
+        Ok(self.0.views(rows).await?)
+    }
+
     /// The shelf knows what became of an order; the relay says so.
     pub fn shelf_knows(&self, id: OrderId) {
         if let Some(waiting) = self.0.waiting.get(&id) {
             waiting.notify_one();
         }
+    }
+
+    /// Whether so many buyers wait for the till that what nobody waits for should let them go first.
+    #[must_use]
+    pub fn is_busy(&self) -> bool {
+        self.0.waiting.len() >= BUSY_AT
     }
 
     /// Told when something was put into the outbox.
@@ -360,13 +383,5 @@ impl Inner {
             return Err(CheckoutError::Interrupted(here));
         }
         Ok(())
-    }
-
-    async fn views(&self, rows: &[orders::OrderRow]) -> Result<Vec<Order>, CheckoutError> {
-        let mut views = Vec::with_capacity(rows.len());
-        for row in rows {
-            views.push(self.view(row).await?);
-        }
-        Ok(views)
     }
 }

@@ -16,6 +16,8 @@ use crate::config::NoticeConfig;
 use crate::outbound::{Outbound, Reach};
 use crate::store::Store;
 use post::Post;
+use std::sync::Arc;
+use std::sync::atomic::AtomicU64;
 
 pub use hook::{HookError, NewHook};
 pub use post::is_address;
@@ -31,6 +33,7 @@ pub struct Notices {
     clock: Clock,
     post: Post,
     outbound: Outbound,
+    mails_late_ms: Arc<AtomicU64>,
 }
 
 impl Notices {
@@ -56,6 +59,7 @@ impl Notices {
             catalogue,
             checkout,
             clock,
+            mails_late_ms: Arc::default(),
         })
     }
 }

@@ -21,6 +21,7 @@ pub mod mail;
 pub mod money_audit;
 pub mod open_payment;
 pub mod order;
+pub mod order_batch;
 pub mod order_command;
 pub mod order_state;
 pub mod order_step;
@@ -52,6 +53,16 @@ static MIGRATIONS: Migrator = sqlx::migrate!("../migrations");
 const IDLE_IN_TRANSACTION_MS: u64 = 10_000;
 /// Longest wait for a lock; behind it stands an `unavailable` or a retry.
 const LOCK_TIMEOUT_MS: u64 = 2_000;
+/// Connections for batches: one for each kind of batch, of which one runs at a time.
+const BATCH_CONNECTIONS: u32 = 5;
+/// A batch is planned once a connection and not anew for each number of rows: planning would cost more than running it. Such a
+/// plan must also be right when tables have grown since, so it may only look rows up.
+const BATCH_SETTINGS: [(&str, &str); 4] = [
+    ("plan_cache_mode", "force_generic_plan"),
+    ("enable_seqscan", "off"),
+    ("enable_hashjoin", "off"),
+    ("enable_mergejoin", "off"),
+];
 /// A connection that has rested so long is looked at before it is used.
 const TESTED_AFTER_IDLE: Duration = Duration::from_secs(1);
 /// Longest wait for Postgres to come up when the server starts.
@@ -101,6 +112,7 @@ impl From<sqlx::Error> for StoreError {
 #[derive(Debug, Clone)]
 pub struct Store {
     pool: PgPool,
+    batches: PgPool,
     replica: Option<Arc<Replica>>,
 }
 
@@ -129,8 +141,11 @@ impl Store {
             .await?;
         MIGRATIONS.run(&first).await?;
         first.close().await;
-        let pool = pool_options(config).connect_with(options).await?;
-        Ok(Self { pool, replica: None })
+        let pool = pool_options(config).connect_with(options.clone()).await?;
+        let batches = pool_options(config)
+            .max_connections(BATCH_CONNECTIONS.min(config.max_connections))
+            .connect_lazy_with(options.options(BATCH_SETTINGS));
+        Ok(Self { pool, batches, replica: None })
     }
 
     /// With a replica for reads of the catalogue. It need not be there: it is asked when it is.
@@ -186,9 +201,16 @@ impl Store {
         &self.pool
     }
 
+    /// For the statements of `order_batch`, which find every row by its key.
+    #[must_use]
+    pub const fn batches(&self) -> &PgPool {
+        &self.batches
+    }
+
     /// Gives all connections back; waits for those in use.
     pub async fn close(&self) {
         self.pool.close().await;
+        self.batches.close().await;
         if let Some(replica) = &self.replica {
             replica.pool.close().await;
         }

@@ -16,6 +16,9 @@ use tokio::task::JoinSet;
 /// Longest wait for an answer.
 const PATIENCE: Duration = Duration::from_secs(30);
 const MAX_ANSWER_BYTES: usize = 1 << 20;
+/// The simulator's books, a kilobyte an order.
+pub(crate) const LEDGER: &str = "/_sim/ledger";
+const MAX_LEDGER_BYTES: usize = 1 << 28;
 /// Calls in flight; what is due beyond them waits, and its time runs.
 const MAX_IN_FLIGHT: usize = 512;
 /// Refusals after which something else is wrong than the kind of seat.
@@ -42,7 +45,8 @@ impl Caller {
             request = request.header(*name, *value);
         }
         let request = request.body(Full::new(body)).expect("a request");
-        match self.http.send(request, PATIENCE, MAX_ANSWER_BYTES).await {
+        let most = if path == LEDGER { MAX_LEDGER_BYTES } else { MAX_ANSWER_BYTES };
+        match self.http.send(request, PATIENCE, most).await {
             Ok(answer) => (answer.status().as_u16(), answer.into_body()),
             Err(error) => (0, Bytes::from(error.to_string())),
         }

@@ -7,7 +7,7 @@
 mod buyer;
 mod machine;
 
-use buyer::{Buyer, Caller, Times, buyers, paced};
+use buyer::{Buyer, Caller, LEDGER, Times, buyers, paced};
 use hmac::{Hmac, KeyInit, Mac};
 use machine::{Cpu, Shop, Sim};
 use seatwire::checkout::APPLIED_EVENTS;
@@ -25,6 +25,8 @@ pub(crate) const SECRET: &str = "whsec_bench";
 /// Paid orders a second on one event, for a minute.
 const ORDERS_PER_S: f64 = 500.0;
 const ORDERS_S: u32 = 60;
+/// Longest wait for what is owed when the last buyer was answered.
+const OWED_FOR: Duration = Duration::from_secs(300);
 /// Orders a second at which the time of one is looked at, how long, and the bar.
 const CALM_PER_S: f64 = 100.0;
 const CALM_S: u32 = 20;
@@ -166,6 +168,7 @@ async fn shop_parts(wanted: &Wanted, home: &Path) {
             times.per_s() / commits_per_s
         );
         println!("    {shares}");
+        agree(&urls.database_url, &Caller::to(&sim.url)).await;
     }
     if wanted.has("webhooks") {
         if !wanted.has("latency") && !wanted.has("orders") {
@@ -173,6 +176,52 @@ async fn shop_parts(wanted: &Wanted, home: &Path) {
         }
         webhooks(wanted, &caller, &urls.database_url).await;
     }
+}
+
+/// Waits until what was owed when the last buyer was answered is done, and lays the shop's books beside the provider's.
+///
+/// # Panics
+/// When they disagree.
+async fn agree(database_url: &str, sim: &Caller) {
+    let pool = PgPoolOptions::new().max_connections(1).connect(database_url).await.expect("connects");
+    let count = async |sql: &'static str| sqlx::query_scalar::<_, i64>(sql).fetch_one(&pool).await.expect("counts");
+    const OWED: &str = "select (select count(*) from outbox) + (select count(*) from webhook_inbox where applied_ms is null)";
+    const MAILS: &str = "select count(*) from mails where sent_ms is null";
+    let (began, owed_n, mails_n) = (Instant::now(), count(OWED).await, count(MAILS).await);
+    let until_none = async |sql: &'static str| {
+        while count(sql).await > 0 {
+            assert!(began.elapsed() < OWED_FOR, "what was owed is not done");
+            tokio::time::sleep(Duration::from_millis(50)).await;
+        }
+        began.elapsed().as_secs_f64()
+    };
+    let (told_s, mailed_s) = (until_none(OWED).await, until_none(MAILS).await);
+    println!("    owed at the end: {owed_n} to the shelf and from the provider, {told_s:.1} s; {mails_n} mails, {mailed_s:.1} s");
+    let (status, books) = sim.get(LEDGER, &[]).await;
+    assert_eq!(status, 200, "the simulator tells its books");
+    let books: Value = serde_json::from_slice(&books).expect("JSON");
+    let charged: Vec<i64> = books["intents"]
+        .as_array()
+        .expect("a list")
+        .iter()
+        .filter(|intent| intent["status"] == "succeeded")
+        .map(|intent| intent["amount"].as_i64().expect("an amount"))
+        .collect();
+    let (charges_n, charged_minor) = (charged.len() as i64, charged.iter().sum::<i64>());
+    // A buyer has one seat.
+    for (what, sql, theirs) in [
+        ("paid orders", "select count(*) from orders where state = 'fulfilled'", charges_n),
+        ("all orders", "select count(*) from orders", charges_n),
+        ("their money", "select coalesce(sum(captured_minor), 0)::bigint from orders", charged_minor),
+        ("attempts", "select count(*) from payment_attempts where state = 'succeeded'", charges_n),
+        ("tickets", "select count(*) from tickets where state = 'valid'", charges_n),
+        ("sold seats", "select count(*) from taken_seats where state = 'sold'", charges_n),
+        ("answers", "select count(*) from order_commands where answer #>> '{order,state}' = 'paid'", charges_n),
+    ] {
+        assert_eq!(count(sql).await, theirs, "{what} beside the provider's books");
+    }
+    println!("    orders, attempts, tickets, sold seats, answers = charges of the provider: {charges_n}; their money too");
+    pool.close().await;
 }
 
 async fn webhooks(wanted: &Wanted, shop: &Caller, database_url: &str) {

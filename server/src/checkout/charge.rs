@@ -2,6 +2,7 @@
 //! `purchase` and `keyed` come in here with an order whose seats are reserved; `resolve` and `webhook` with what the
 //! provider said later. Ends in a step of `order`; what is not known stays unknown.
 
+use super::keyed::Ended;
 use super::order::{OrderEvent, OrderState, next};
 use super::payment::{Confirmation, Intent, IntentStatus, NewIntent, ProviderError};
 use super::step::{News, Stepped, attempt_key};
@@ -10,7 +11,8 @@ use crate::store::StoreError;
 use crate::store::open_payment::{self, Concern};
 use crate::store::order::OrderRow;
 use crate::store::payment_attempt::is_known_charge;
-use seatwire_proto::id::OrderId;
+use seatwire_proto::client::IdempotencyKey;
+use seatwire_proto::id::{IdentityId, OrderId};
 use seatwire_proto::server::Action;
 use sha2::{Digest, Sha256};
 use std::time::Duration;
@@ -51,13 +53,26 @@ impl Inner {
 
     /// Asks for the money, once, and writes what came of it.
     /// The order as it stands then.
-    pub(super) async fn confirm(&self, row: OrderRow, method: &str) -> Result<Option<OrderRow>, CheckoutError> {
-        let Some(intent) = &row.intent else { return Ok(Some(row)) };
+    /// `under`: the command that is answered with it.
+    pub(super) async fn confirm(
+        &self,
+        row: OrderRow,
+        method: &str,
+        under: (IdentityId, IdempotencyKey),
+    ) -> Result<Option<Ended>, CheckoutError> {
+        let Some(intent) = &row.intent else { return Ok(Some(row.into())) };
         let key = attempt_key(&row);
         let return_url = format!("{}/orders/{}", self.public_url, row.id);
         let confirmation = Confirmation { intent, method, return_url: &return_url, key: &key };
         let answer = self.provider.confirm(&confirmation).await;
         self.crash(CrashPoint::Confirmed)?;
+        if let Ok(seen) = &answer
+            && seen.status == IntentStatus::Succeeded
+            && self.is_about(&row, seen).await?
+            && let Some(ended) = self.sell(&row, seen.charge.as_deref(), under).await
+        {
+            return Ok(Some(ended));
+        }
         let stepped = match answer {
             Ok(seen) => self.write_seen(&row, &seen).await?,
             Err(ProviderError::Moved(seen)) => self.write_seen(&row, &seen).await?,
@@ -82,7 +97,7 @@ impl Inner {
         if row.state.has_open_payment() {
             self.check_nudge.notify_one();
         }
-        Ok(Some(row))
+        Ok(Some(row.into()))
     }
 
     /// Writes what an intent says; `None` when it says nothing new.

@@ -16,12 +16,25 @@ use std::future::Future;
 use std::sync::Arc;
 use std::time::Duration;
 use tokio::sync::Notify;
+use uuid::Uuid;
 
-/// A claimed key is its run's alone for this long: longer than a run needs to its answer. A dead run blocks the key so long.
-const CLAIM_MS: u64 = 15_000;
 /// An answer waits this long for the shelf to learn of it, so that a buyer who was answered `paid` is not told that the
 /// hold is still locked. Redis down: the answer does not wait longer, the relay tells later.
 const SHELF_PATIENCE: Duration = Duration::from_secs(1);
+
+/// What a purchase came to.
+pub(super) struct Ended {
+    /// The order as it stands.
+    pub(super) row: OrderRow,
+    /// The answer, where it is remembered under its key already.
+    pub(super) answer: Option<Box<Order>>,
+}
+
+impl From<OrderRow> for Ended {
+    fn from(row: OrderRow) -> Self {
+        Self { row, answer: None }
+    }
+}
 
 /// A key that is ours to run.
 struct Claimed {
@@ -35,10 +48,11 @@ impl Inner {
     pub(super) async fn checkout(self: Arc<Self>, request: CheckoutRequest) -> Result<CheckoutAnswer, CheckoutError> {
         let claim = NewClaim {
             identity: request.identity,
-            key: &request.key,
-            fingerprint: &request.fingerprint,
+            key: request.key.clone(),
+            fingerprint: request.fingerprint,
             order: OrderId::generate(),
             hold: Some(request.hold),
+            run: Uuid::now_v7(),
         };
         let Claimed { order: id, is_first } = match self.claim(claim).await? {
             Ok(claimed) => claimed,
@@ -58,7 +72,8 @@ impl Inner {
         };
         let method = request.method.clone();
         let inner = self.clone();
-        let saga = async move { inner.pay_new(row, &method).await };
+        let under = (request.identity, request.key.clone());
+        let saga = async move { inner.pay_new(row, &method, under).await };
         self.answer_when_settled(saga, request.identity, &request.key, id).await
     }
 
@@ -86,10 +101,10 @@ impl Inner {
                 return Err(error);
             }
         };
-        let inner = self.clone();
+        let (inner, under) = (self.clone(), (identity, key.clone()));
         let saga = async move {
             inner.crash(CrashPoint::AttemptRecorded)?;
-            if row.state == OrderState::Confirming { inner.confirm(row, &method).await } else { Ok(None) }
+            if row.state == OrderState::Confirming { inner.confirm(row, &method, under).await } else { Ok(None) }
         };
         self.answer_when_settled(saga, identity, key, id).await
     }
@@ -132,19 +147,19 @@ impl Inner {
     ) -> Result<Result<OrderId, Box<CheckoutAnswer>>, CheckoutError> {
         let claim = NewClaim {
             identity: request.identity,
-            key: &request.key,
-            fingerprint: &request.fingerprint,
+            key: request.key.clone(),
+            fingerprint: request.fingerprint,
             order: request.order,
             hold: None,
+            run: Uuid::now_v7(),
         };
         Ok(self.claim(claim).await?.map(|claimed| claimed.order))
     }
 
     /// Claims a key: the order to work on, or the answer that stands already.
-    async fn claim(&self, claim: NewClaim<'_>) -> Result<Result<Claimed, Box<CheckoutAnswer>>, CheckoutError> {
-        let now_ms = self.clock.now_ms();
+    async fn claim(&self, claim: NewClaim) -> Result<Result<Claimed, Box<CheckoutAnswer>>, CheckoutError> {
         let refused = |refusal| Err(Box::new(CheckoutAnswer { outcome: Err(refusal), is_replayed: false }));
-        Ok(match order_command::claim(self.store.pool(), claim, now_ms, now_ms + CLAIM_MS).await? {
+        Ok(match self.claim_key(claim).await? {
             Claim::Ours { order, is_first } => Ok(Claimed { order, is_first }),
             Claim::Running => refused(CheckoutRefusal::KeyInUse),
             Claim::Reused => refused(CheckoutRefusal::KeyReused),
@@ -157,7 +172,7 @@ impl Inner {
     /// Waits for the purchase, but not for ever; answers with the order as it stands then.
     async fn answer_when_settled(
         &self,
-        saga: impl Future<Output = Result<Option<OrderRow>, CheckoutError>> + Send + 'static,
+        saga: impl Future<Output = Result<Option<Ended>, CheckoutError>> + Send + 'static,
         identity: IdentityId,
         key: &IdempotencyKey,
         id: OrderId,
@@ -172,7 +187,7 @@ impl Inner {
     async fn answer_after(
         &self,
         ended: Result<
-            Result<Result<Option<OrderRow>, CheckoutError>, tokio::task::JoinError>,
+            Result<Result<Option<Ended>, CheckoutError>, tokio::task::JoinError>,
             tokio::time::error::Elapsed,
         >,
         told: &Notify,
@@ -184,22 +199,25 @@ impl Inner {
         match ended {
             // The purchase goes on by itself.
             Err(_) => {}
-            Ok(Ok(Ok(row))) => known = row,
+            Ok(Ok(Ok(ended))) => known = ended,
             Ok(Ok(Err(CheckoutError::Interrupted(point)))) => return Err(CheckoutError::Interrupted(point)),
             Ok(Ok(Err(error))) => tracing::error!(order = %id, %error, "a purchase is left to the reconciler"),
             Ok(Err(error)) => return Err(CheckoutError::Internal(error.to_string())),
         }
         // The order stands: from here on "no order was made" would be a lie.
-        let row = match known {
-            Some(row) => row,
+        let Ended { row, answer } = match known {
+            Some(ended) => ended,
             None => match orders::read_own(self.store.pool(), identity, id).await {
-                Ok(Some(row)) => row,
+                Ok(Some(row)) => Ended { row, answer: None },
                 _ => return Err(CheckoutError::TimeoutUnknown),
             },
         };
         if matches!(row.state, OrderState::Fulfilled | OrderState::Cancelled) {
             // Late is not wrong: the relay has the row.
             let _ = tokio::time::timeout(SHELF_PATIENCE, told.notified()).await;
+        }
+        if let Some(order) = answer {
+            return Ok(CheckoutAnswer { outcome: Ok(*order), is_replayed: false });
         }
         let view = self.view(&row).await.map_err(|_| CheckoutError::TimeoutUnknown)?;
         Ok(self.answer(identity, key, Ok(view)).await)
@@ -216,8 +234,21 @@ impl Inner {
             Ok(order) => serde_json::json!({ "order": order }),
             Err(refusal) => serde_json::json!(refusal),
         };
-        if let Err(error) = order_command::finish(self.store.pool(), identity, key, &stored).await {
-            tracing::warn!(%error, "an answer could not be remembered; the key will run again");
+        let pool = self.store.pool();
+        let first = async {
+            if order_command::finish(pool, identity, key, &stored).await? {
+                return Ok(None);
+            }
+            order_command::answer(pool, identity, key).await
+        };
+        match first.await {
+            Ok(None) => {}
+            // The order was paid, and answered, while this one was being made.
+            Ok(Some(first)) => match read_answer(first) {
+                Ok(outcome) => return CheckoutAnswer { outcome, is_replayed: false },
+                Err(error) => tracing::error!(%error, "a remembered answer cannot be read"),
+            },
+            Err(error) => tracing::warn!(%error, "an answer could not be remembered; the key will run again"),
         }
         CheckoutAnswer { outcome, is_replayed: false }
     }

@@ -11,6 +11,7 @@
 //! | confirm | the provider is asked for money | never: unknown stays unknown until the provider tells |
 //! | sell | paid, sold, tickets, outbox, in one transaction | refund |
 
+use super::keyed::Ended;
 use super::order::{MAX_ATTEMPTS, OrderEvent, OrderState};
 use super::payment::ProviderError;
 use super::places::{Limits, behind_fence, reserve_areas, seats};
@@ -22,7 +23,8 @@ use crate::inventory::{Answer, HoldRecord, InventoryError, LockOutcome, Refusal}
 use crate::store::constraint::{Constraint, broken, is_lost_race};
 use crate::store::order::OrderRow;
 use crate::store::{StoreError, event_change, instrument_use, order, order_step};
-use seatwire_proto::id::OrderId;
+use seatwire_proto::client::IdempotencyKey;
+use seatwire_proto::id::{IdentityId, OrderId};
 use seatwire_proto::server::{EventState, Push};
 
 /// The lock on a hold lasts this much longer than the hold would: time to type a card number, to fetch a phone.
@@ -174,6 +176,9 @@ impl Inner {
 
     async fn write_order(&self, row: &mut OrderRow, event: &EventFacts) -> Result<Written, StoreError> {
         let limits = limits(event);
+        if self.insert_order(row, &limits).await {
+            return Ok(Written::Done);
+        }
         for _ in 0..MAX_TURNS {
             match self.write_order_once(row, &limits).await {
                 Err(error) if is_lost_race(&error) => {}
@@ -225,26 +230,37 @@ impl Inner {
 
     /// From a reserved order to the provider's word. Returns when the order is settled or must be left to the reconciler.
     /// The order as it stands then, where that is known.
-    pub(super) async fn pay_new(&self, row: OrderRow, method: &str) -> Result<Option<OrderRow>, CheckoutError> {
+    /// `under`: the command that is answered with it.
+    pub(super) async fn pay_new(
+        &self,
+        row: OrderRow,
+        method: &str,
+        under: (IdentityId, IdempotencyKey),
+    ) -> Result<Option<Ended>, CheckoutError> {
         if row.state != OrderState::Creating {
             return Ok(None);
         }
         if row.total_minor == 0 {
-            return Ok(Some(self.write(row.id, &[News::Plain(OrderEvent::NothingToPay)]).await?.into_row()));
+            return Ok(Some(self.write(row.id, &[News::Plain(OrderEvent::NothingToPay)]).await?.into_row().into()));
         }
         let intent = match self.ensure_intent(&row, &row.command_key).await {
             Ok(intent) => intent,
             Err(reason) => {
-                return Ok(Some(self.write(row.id, &[News::IntentFailed(&reason)]).await?.into_row()));
+                return Ok(Some(self.write(row.id, &[News::IntentFailed(&reason)]).await?.into_row().into()));
             }
         };
         self.crash(CrashPoint::IntentCreated)?;
         let begins = Try { method, instrument: row.instrument.as_deref() };
-        if let Stepped::Moved(row) =
-            self.write(row.id, &[News::IntentCreated(&intent), News::AttemptStarted(begins)]).await?
-        {
+        let begun = match self.start_attempt(&row, &intent, begins).await {
+            Some(row) => Some(row),
+            None => match self.write(row.id, &[News::IntentCreated(&intent), News::AttemptStarted(begins)]).await? {
+                Stepped::Moved(row) => Some(*row),
+                Stepped::Stays(_) => None,
+            },
+        };
+        if let Some(row) = begun {
             self.crash(CrashPoint::AttemptRecorded)?;
-            return self.confirm(*row, method).await;
+            return self.confirm(row, method, under).await;
         }
         // Somebody else has moved the order, or its event is cancelled: then nothing may be charged for it any more.
         if self.is_event_cancelled(&row).await? {

@@ -232,16 +232,7 @@ impl Inner {
                 row.attempts_n += 1;
                 row.decline_reason = None;
                 self.change_instrument(transaction, row, *instrument).await?;
-                let attempt = Attempt {
-                    order: row.id,
-                    attempt_n: row.attempts_n,
-                    event: row.event,
-                    provider: row.provider.clone(),
-                    idempotency_key: attempt_key(row),
-                    method: (*method).to_owned(),
-                    amount_minor: row.total_minor,
-                };
-                if !payment_attempt::insert(&mut *transaction, &attempt, now_ms).await? {
+                if !payment_attempt::insert(&mut *transaction, &attempt_of(row, method), now_ms).await? {
                     return Ok(false);
                 }
             }
@@ -393,6 +384,19 @@ impl Inner {
             | S::Disputed
             | S::Cancelled => None,
         };
+    }
+}
+
+/// The attempt an order is at.
+pub(super) fn attempt_of(row: &OrderRow, method: &str) -> Attempt {
+    Attempt {
+        order: row.id,
+        attempt_n: row.attempts_n,
+        event: row.event,
+        provider: row.provider.clone(),
+        idempotency_key: attempt_key(row),
+        method: method.to_owned(),
+        amount_minor: row.total_minor,
     }
 }
 

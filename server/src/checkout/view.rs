@@ -6,6 +6,7 @@ use crate::store::order::OrderRow;
 use crate::store::{StoreError, ticket};
 use seatwire_proto::server::{Decline, Order, OrderState as PublicState, Ticket, TicketState};
 use sqlx::PgExecutor;
+use std::collections::HashMap;
 
 impl Inner {
     /// The order with its tickets.
@@ -15,27 +16,27 @@ impl Inner {
 
     /// The same as a transaction sees it.
     pub(super) async fn view_by(&self, executor: impl PgExecutor<'_>, row: &OrderRow) -> Result<Order, StoreError> {
-        let has_tickets = matches!(
-            row.state,
-            OrderState::Fulfilled
-                | OrderState::RefundDue
-                | OrderState::RefundSubmitted
-                | OrderState::RefundPending
-                | OrderState::RefundFailed
-                | OrderState::PartiallyRefunded
-                | OrderState::Refunded
-                | OrderState::Disputed
-        );
         let tickets =
-            if has_tickets { ticket::of_order(executor, row.event, row.id, false).await? } else { Vec::new() };
-        let mut tickets = tickets;
-        for ticket in tickets.iter_mut().filter(|ticket| ticket.state == TicketState::Valid) {
-            ticket.qr = Some(self.seal.sign(row.event, ticket));
-        }
+            if has_tickets(row) { ticket::of_order(executor, row.event, row.id, false).await? } else { Vec::new() };
         Ok(self.draw(row, tickets))
     }
 
-    fn draw(&self, row: &OrderRow, tickets: Vec<Ticket>) -> Order {
+    /// Several orders with their tickets.
+    pub(super) async fn views(&self, rows: &[OrderRow]) -> Result<Vec<Order>, StoreError> {
+        let with: Vec<_> = rows.iter().filter(|row| has_tickets(row)).map(|row| (row.event, row.id)).collect();
+        let mut tickets = if with.is_empty() {
+            HashMap::new()
+        } else {
+            ticket::of_orders(self.store.pool(), &with, false).await?
+        };
+        Ok(rows.iter().map(|row| self.draw(row, tickets.remove(&row.id).unwrap_or_default())).collect())
+    }
+
+    /// The order with these tickets, in the order of its lines.
+    pub(super) fn draw(&self, row: &OrderRow, mut tickets: Vec<Ticket>) -> Order {
+        for ticket in tickets.iter_mut().filter(|ticket| ticket.state == TicketState::Valid) {
+            ticket.qr = Some(self.seal.sign(row.event, ticket));
+        }
         let state = row.state.public(row.decline_reason.is_some());
         Order {
             id: row.id,
@@ -56,4 +57,19 @@ impl Inner {
             created_ms: row.created_ms,
         }
     }
+}
+
+/// Whether tickets of it may have been issued.
+const fn has_tickets(row: &OrderRow) -> bool {
+    matches!(
+        row.state,
+        OrderState::Fulfilled
+            | OrderState::RefundDue
+            | OrderState::RefundSubmitted
+            | OrderState::RefundPending
+            | OrderState::RefundFailed
+            | OrderState::PartiallyRefunded
+            | OrderState::Refunded
+            | OrderState::Disputed
+    )
 }

@@ -143,9 +143,9 @@ impl Inner {
             self.keep_unreadable(body).await?;
             return Ok(Received::Unreadable);
         };
-        let new_n = webhook_inbox::insert(self.store.pool(), &self.provider_name, &[event]).await?;
+        let is_new = self.keep_event(event).await?;
         self.inbox_nudge.notify_one();
-        Ok(if new_n > 0 { Received::Kept } else { Received::Repeated })
+        Ok(if is_new { Received::Kept } else { Received::Repeated })
     }
 
     /// A word that is the provider's and makes no sense to us: not lost, a person reads it.
@@ -325,7 +325,7 @@ impl Inner {
                     None => self.keep_unreadable(body.as_bytes()).await?,
                 }
             }
-            polled.new_n += webhook_inbox::insert(pool, &self.provider_name, &events).await?;
+            polled.new_n += webhook_inbox::insert(pool, &self.provider_name, &events).await?.len() as u64;
             if let Some(last) = last {
                 webhook_inbox::set_cursor(pool, &self.provider_name, last).await?;
                 cursor = Some(last.to_owned());

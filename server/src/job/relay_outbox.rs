@@ -9,7 +9,9 @@ use crate::inventory::{Place, Revoked};
 use crate::store::order::OrderRow;
 use crate::store::outbox::{Errand, OutboxRow};
 use crate::store::{order, outbox, ticket};
-use seatwire_proto::server::{Push, TicketState};
+use seatwire_proto::id::OrderId;
+use seatwire_proto::server::{Order, Push, TicketState};
+use std::collections::HashMap;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -29,8 +31,10 @@ const MAX_RETRY: Duration = Duration::from_secs(2);
 pub(super) async fn run(app: &Arc<App>) -> anyhow::Result<Round> {
     let mut transaction = crate::store::begin(app.store.pool()).await?;
     let rows = outbox::take(&mut transaction, app.clock.now_ms(), BATCH).await?;
-    let deliveries = rows.iter().map(|row| async move {
-        let delivered = tokio::time::timeout(DELIVER_WITHIN, deliver(app, row)).await;
+    // Where one of them cannot be read, each is read by itself, so that it stands in nobody else's way.
+    let mut orders = orders_of(app, &rows).await.unwrap_or_default();
+    let deliveries = rows.iter().map(|row| (row, orders.remove(&row.order))).map(|(row, order)| async move {
+        let delivered = tokio::time::timeout(DELIVER_WITHIN, deliver(app, row, order)).await;
         let delivered = delivered.unwrap_or_else(|_| Err(anyhow::anyhow!("not told in time")));
         if let Err(error) = &delivered {
             tracing::warn!(order = %row.order, errand = ?row.errand, error = %format!("{error:#}"), "told later");
@@ -52,8 +56,26 @@ pub(super) async fn run(app: &Arc<App>) -> anyhow::Result<Round> {
     Ok(Round { is_full: !done.is_empty() })
 }
 
-async fn deliver(app: &App, row: &OutboxRow) -> anyhow::Result<()> {
-    let Some(order) = order::read(app.store.pool(), row.order).await? else { return Ok(()) };
+/// The orders of a round as they stand and as their buyers see them, in one read each; a round has one row of an order.
+async fn orders_of(app: &App, rows: &[OutboxRow]) -> anyhow::Result<HashMap<OrderId, (OrderRow, Order)>> {
+    if rows.is_empty() {
+        return Ok(HashMap::new());
+    }
+    let ids: Vec<OrderId> = rows.iter().map(|row| row.order).collect();
+    let orders = order::list(app.store.pool(), &ids).await?;
+    let views = app.checkout.views(&orders).await?;
+    Ok(orders.into_iter().zip(views).map(|(order, view)| (order.id, (order, view))).collect())
+}
+
+async fn deliver(app: &App, row: &OutboxRow, order: Option<(OrderRow, Order)>) -> anyhow::Result<()> {
+    let (order, view) = match order {
+        Some(known) => known,
+        None => {
+            let Some(order) = order::read(app.store.pool(), row.order).await? else { return Ok(()) };
+            let view = app.checkout.view(&order).await?;
+            (order, view)
+        }
+    };
     let event = app.catalogue.event(row.event).await?;
     if let Some(event) = &event {
         match row.errand {
@@ -66,7 +88,6 @@ async fn deliver(app: &App, row: &OutboxRow) -> anyhow::Result<()> {
     if row.errand != Errand::Update {
         app.checkout.shelf_knows(order.id);
     }
-    let view = app.checkout.view(&order).await?;
     app.sender.order_to_identity(order.identity, row.id.cast_unsigned(), view);
     Ok(())
 }

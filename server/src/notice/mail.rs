@@ -15,6 +15,7 @@ use lettre::address::AddressError;
 use lettre::message::header::{HeaderName, HeaderValue};
 use lettre::message::{Attachment, Mailbox, MultiPart, SinglePart};
 use std::collections::HashSet;
+use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 /// Mails of one round, all under way at once: as many connections as SMTP servers take from one client.
@@ -40,6 +41,8 @@ impl Notices {
     pub async fn send_mails(&self, shutdown: &Shutdown) -> anyhow::Result<usize> {
         let (pool, now_ms) = (self.store.pool(), self.clock.now_ms());
         let due = mail::take(pool, now_ms, now_ms + TAKEN_MS, BATCH).await?;
+        let late_ms = due.iter().filter(|row| row.tries_n == 1).map(|row| now_ms.saturating_sub(row.created_ms)).max();
+        self.mails_late_ms.store(late_ms.unwrap_or(0), Ordering::Relaxed);
         // Each to its end, also when Postgres has no ear for another's.
         let mut open: HashSet<i64> = due.iter().map(|row| row.id).collect();
         let mut brought: FuturesUnordered<_> =
@@ -62,6 +65,12 @@ impl Notices {
         }
         all?;
         Ok(due.len())
+    }
+
+    /// How long a mail of the last round had waited for its first try.
+    #[must_use]
+    pub fn mails_late(&self) -> Duration {
+        Duration::from_millis(self.mails_late_ms.load(Ordering::Relaxed))
     }
 
     /// Sends one and writes down what came of it.

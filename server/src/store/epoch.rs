@@ -21,6 +21,19 @@ pub async fn lock_shared(transaction: &mut PgConnection, event: EventId) -> Resu
     Ok(())
 }
 
+/// The same for several events, without waiting. False: one of them is kept by a rebuild, and the transaction must end.
+///
+/// # Errors
+/// When Postgres cannot answer.
+pub async fn try_lock_shared(transaction: &mut PgConnection, events: &[EventId]) -> Result<bool, StoreError> {
+    let keys: Vec<i64> = events.iter().map(|event| lock_key(*event)).collect();
+    let is_locked = sqlx::query_scalar!(
+        r#"select bool_and(pg_try_advisory_xact_lock_shared(key)) as "is_locked!" from unnest($1::bigint[]) as k(key)"#,
+        &keys
+    );
+    Ok(is_locked.fetch_one(transaction).await?)
+}
+
 /// Holds the event's lock until the transaction ends, alone.
 ///
 /// # Errors

@@ -42,6 +42,8 @@ pub struct MailRow {
     pub ticket: Option<TicketId>,
     /// Tries so far, this one included.
     pub tries_n: u32,
+    /// When it was owed.
+    pub created_ms: u64,
 }
 
 /// Owes a mail.
@@ -83,7 +85,7 @@ pub async fn take(
         "update mails set due_ms = $2, tries_n = tries_n + 1 where mail_id in (
              select mail_id from mails where sent_ms is null and given_up_ms is null and due_ms <= $1
              order by due_ms limit $3 for update skip locked)
-         returning mail_id, kind, order_id, ticket_id, tries_n",
+         returning mail_id, kind, order_id, ticket_id, tries_n, created_ms",
         now_ms.cast_signed(),
         until_ms.cast_signed(),
         i64::from(limit)
@@ -104,6 +106,7 @@ pub async fn take(
                 order: OrderId::from_uuid(row.order_id),
                 ticket: row.ticket_id.map(TicketId::from_uuid),
                 tries_n: row.tries_n.cast_unsigned(),
+                created_ms: row.created_ms.cast_unsigned(),
             })
         })
         .collect()

@@ -191,6 +191,15 @@ pub async fn read(executor: impl PgExecutor<'_>, id: OrderId) -> Result<Option<O
     one(select_orders!("where order_id = $1", id.uuid()).fetch_optional(executor).await?)
 }
 
+/// Those of these orders that are there.
+///
+/// # Errors
+/// When Postgres cannot answer.
+pub async fn list(executor: impl PgExecutor<'_>, ids: &[OrderId]) -> Result<Vec<OrderRow>, StoreError> {
+    let ids: Vec<Uuid> = ids.iter().map(|id| id.uuid()).collect();
+    all(select_orders!("where order_id = any($1)", &ids).fetch_all(executor).await?)
+}
+
 /// An order of this identity.
 ///
 /// # Errors

@@ -6,20 +6,23 @@ use seatwire_proto::client::IdempotencyKey;
 use seatwire_proto::id::{HoldId, IdentityId, OrderId};
 use sqlx::PgExecutor;
 use sqlx::types::{Json, JsonValue, Uuid};
+use std::collections::HashMap;
 
 /// A claim to be made.
-#[derive(Debug, Clone, Copy)]
-pub struct NewClaim<'a> {
+#[derive(Debug, Clone)]
+pub struct NewClaim {
     /// Whose.
     pub identity: IdentityId,
     /// Which key.
-    pub key: &'a IdempotencyKey,
+    pub key: IdempotencyKey,
     /// Of op and fields.
-    pub fingerprint: &'a [u8; 32],
+    pub fingerprint: [u8; 32],
     /// Which order it is about, or will make.
     pub order: OrderId,
     /// What a checkout locks.
     pub hold: Option<HoldId>,
+    /// This run: made for the claim, the same when it is made again after a lost answer.
+    pub run: Uuid,
 }
 
 /// What a key says.
@@ -40,53 +43,66 @@ pub enum Claim {
     Answered(JsonValue),
 }
 
-/// Claims a key until `until_ms`.
+/// Claims keys until `until_ms`, each once; what each says, in their order.
 ///
 /// # Errors
-/// When Postgres cannot answer.
+/// When Postgres cannot answer, or a key stands twice among them.
 pub async fn claim(
     executor: impl PgExecutor<'_>,
-    new: NewClaim<'_>,
+    claims: &[NewClaim],
     now_ms: u64,
     until_ms: u64,
-) -> Result<Claim, StoreError> {
-    let run = Uuid::now_v7();
+) -> Result<Vec<Claim>, StoreError> {
     // One statement: insert, or take a dead run over, or read what is there. The update runs on every conflict, so that
-    // `returning` always has the row; it changes the row only when its run is dead.
-    let row = sqlx::query!(
+    // `returning` always has the row; it changes the row only when its run is dead. In one order of keys for everybody, so
+    // that two statements cannot deadlock.
+    let rows = sqlx::query!(
         r#"insert into order_commands as c
                (identity_id, command_key, fingerprint, order_id, hold_id, run_id, running_until_ms, created_ms)
-           values ($1, $2, $3, $4, $5, $8, $7, $6)
+           select identity_id, command_key, fingerprint, order_id, hold_id, run_id, $7, $8
+           from unnest($1::uuid[], $2::text[], $3::bytea[], $4::uuid[], $5::uuid[], $6::uuid[])
+               as n(identity_id, command_key, fingerprint, order_id, hold_id, run_id)
+           order by identity_id, command_key
            on conflict (identity_id, command_key) do update set (run_id, running_until_ms) = (
                select excluded.run_id, excluded.running_until_ms
-               where c.answer is null and c.running_until_ms <= $6 and c.fingerprint = excluded.fingerprint
+               where c.answer is null and c.running_until_ms <= $8 and c.fingerprint = excluded.fingerprint
                union all
                select c.run_id, c.running_until_ms
-               where c.answer is not null or c.running_until_ms > $6 or c.fingerprint <> excluded.fingerprint)
-           returning fingerprint, order_id, answer as "answer: Json<JsonValue>", run_id, xmax = 0 as "is_first!""#,
-        new.identity.uuid(),
-        new.key.as_str(),
-        &new.fingerprint[..],
-        new.order.uuid(),
-        new.hold.map(HoldId::uuid),
-        now_ms.cast_signed(),
+               where c.answer is not null or c.running_until_ms > $8 or c.fingerprint <> excluded.fingerprint)
+           returning identity_id, command_key, fingerprint, order_id, answer as "answer: Json<JsonValue>", run_id,
+               xmax = 0 as "is_first!""#,
+        &claims.iter().map(|claim| claim.identity.uuid()).collect::<Vec<_>>(),
+        &claims.iter().map(|claim| claim.key.as_str().to_owned()).collect::<Vec<_>>(),
+        &claims.iter().map(|claim| claim.fingerprint.to_vec()).collect::<Vec<_>>(),
+        &claims.iter().map(|claim| claim.order.uuid()).collect::<Vec<_>>(),
+        &claims.iter().map(|claim| claim.hold.map(HoldId::uuid)).collect::<Vec<_>>() as &[Option<Uuid>],
+        &claims.iter().map(|claim| claim.run).collect::<Vec<_>>(),
         until_ms.cast_signed(),
-        run
+        now_ms.cast_signed()
     )
-    .fetch_one(executor)
+    .fetch_all(executor)
     .await?;
-    Ok(if row.fingerprint != new.fingerprint {
-        Claim::Reused
-    } else if let Some(answer) = row.answer {
-        Claim::Answered(answer.0)
-    } else if row.run_id == run {
-        Claim::Ours { order: OrderId::from_uuid(row.order_id), is_first: row.is_first }
-    } else {
-        Claim::Running
-    })
+    let mut said: HashMap<(Uuid, String), _> =
+        rows.into_iter().map(|mut row| ((row.identity_id, std::mem::take(&mut row.command_key)), row)).collect();
+    claims
+        .iter()
+        .map(|claim| {
+            let row = said.remove(&(claim.identity.uuid(), claim.key.as_str().to_owned()));
+            let row = row.ok_or_else(|| StoreError::Malformed("a claim that says nothing".to_owned()))?;
+            Ok(if row.fingerprint != claim.fingerprint {
+                Claim::Reused
+            } else if let Some(answer) = row.answer {
+                Claim::Answered(answer.0)
+            } else if row.run_id == claim.run {
+                Claim::Ours { order: OrderId::from_uuid(row.order_id), is_first: row.is_first }
+            } else {
+                Claim::Running
+            })
+        })
+        .collect()
 }
 
-/// Remembers the answer; the first one counts.
+/// Remembers the answer; the first one counts. False: there is one already, or no such key.
 ///
 /// # Errors
 /// When Postgres cannot answer.
@@ -95,8 +111,8 @@ pub async fn finish(
     identity: IdentityId,
     key: &IdempotencyKey,
     answer: &JsonValue,
-) -> Result<(), StoreError> {
-    sqlx::query!(
+) -> Result<bool, StoreError> {
+    let done = sqlx::query!(
         "update order_commands set answer = $3 where identity_id = $1 and command_key = $2 and answer is null",
         identity.uuid(),
         key.as_str(),
@@ -104,7 +120,24 @@ pub async fn finish(
     )
     .execute(executor)
     .await?;
-    Ok(())
+    Ok(done.rows_affected() == 1)
+}
+
+/// The answer a key has.
+///
+/// # Errors
+/// When Postgres cannot answer.
+pub async fn answer(
+    executor: impl PgExecutor<'_>,
+    identity: IdentityId,
+    key: &IdempotencyKey,
+) -> Result<Option<JsonValue>, StoreError> {
+    let answer = sqlx::query_scalar!(
+        r#"select answer as "answer: Json<JsonValue>" from order_commands where identity_id = $1 and command_key = $2"#,
+        identity.uuid(),
+        key.as_str()
+    );
+    Ok(answer.fetch_optional(executor).await?.flatten().map(|answer| answer.0))
 }
 
 /// Ends a claim without an answer: whoever repeats the key runs it again at once.

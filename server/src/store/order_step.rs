@@ -142,7 +142,8 @@ pub async fn sell(
 }
 
 /// A ticket as the organisers' log has it: without its code.
-fn told(order: &OrderRow, ticket: &NewTicket) -> Value {
+#[must_use]
+pub fn told(order: &OrderRow, ticket: &NewTicket) -> Value {
     let mut body = json!({"ticket": ticket.id, "order": order.id, "event": order.event});
     if let Some(seat) = ticket.seat {
         body["seat"] = json!(seat);

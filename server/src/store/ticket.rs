@@ -7,6 +7,7 @@ use seatwire_proto::id::{EventId, OrderId, TicketId};
 use seatwire_proto::seat::{AreaIndex, SeatIndex};
 use seatwire_proto::server::{Ticket, TicketState};
 use sqlx::{PgConnection, PgExecutor};
+use std::collections::HashMap;
 
 /// A ticket to be issued.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -34,27 +35,40 @@ pub async fn of_order(
     order: OrderId,
     with_passed_on: bool,
 ) -> Result<Vec<Ticket>, StoreError> {
+    Ok(of_orders(executor, &[(event, order)], with_passed_on).await?.remove(&order).unwrap_or_default())
+}
+
+/// The same of several orders.
+///
+/// # Errors
+/// When Postgres cannot answer.
+pub async fn of_orders(
+    executor: impl PgExecutor<'_>,
+    orders: &[(EventId, OrderId)],
+    with_passed_on: bool,
+) -> Result<HashMap<OrderId, Vec<Ticket>>, StoreError> {
     let rows = sqlx::query!(
-        "select ticket_id, code, seat_index, area_index, state from tickets
-         where event_id = $1 and order_id = $2 and ($3 or holder_email is null) order by line_n, ticket_id",
-        event.uuid(),
-        order.uuid(),
+        r#"select t.order_id, ticket_id, code, seat_index, area_index, state
+           from unnest($1::uuid[], $2::uuid[]) as o(event_id, order_id) join tickets t using (event_id, order_id)
+           where $3 or holder_email is null order by line_n, ticket_id"#,
+        &orders.iter().map(|order| order.0.uuid()).collect::<Vec<_>>(),
+        &orders.iter().map(|order| order.1.uuid()).collect::<Vec<_>>(),
         with_passed_on
     )
     .fetch_all(executor)
     .await?;
-    rows.into_iter()
-        .map(|row| {
-            Ok(Ticket {
-                id: TicketId::from_uuid(row.ticket_id),
-                code: row.code,
-                seat: row.seat_index.map(|seat| SeatIndex(seat.cast_unsigned())),
-                area: row.area_index.map(|area| AreaIndex(area.cast_unsigned())),
-                state: parse_state(&row.state)?,
-                qr: None,
-            })
-        })
-        .collect()
+    let mut tickets: HashMap<OrderId, Vec<Ticket>> = HashMap::new();
+    for row in rows {
+        tickets.entry(OrderId::from_uuid(row.order_id)).or_default().push(Ticket {
+            id: TicketId::from_uuid(row.ticket_id),
+            code: row.code,
+            seat: row.seat_index.map(|seat| SeatIndex(seat.cast_unsigned())),
+            area: row.area_index.map(|area| AreaIndex(area.cast_unsigned())),
+            state: parse_state(&row.state)?,
+            qr: None,
+        });
+    }
+    Ok(tickets)
 }
 
 fn parse_state(text: &str) -> Result<TicketState, StoreError> {

@@ -2,6 +2,7 @@
 
 use super::StoreError;
 use sqlx::PgExecutor;
+use std::collections::HashSet;
 
 /// Something the provider said.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -20,19 +21,23 @@ pub struct InboxEvent {
     pub tries_n: u32,
 }
 
-/// Keeps events; how many were not there.
+/// Keeps events; the names of those that were not there.
 ///
 /// # Errors
 /// When Postgres cannot answer.
-pub async fn insert(executor: impl PgExecutor<'_>, provider: &str, events: &[InboxEvent]) -> Result<u64, StoreError> {
+pub async fn insert(
+    executor: impl PgExecutor<'_>,
+    provider: &str,
+    events: &[InboxEvent],
+) -> Result<HashSet<String>, StoreError> {
     let column = |of: fn(&InboxEvent) -> &str| events.iter().map(|event| of(event).to_owned()).collect::<Vec<_>>();
     let intents: Vec<Option<String>> = events.iter().map(|event| event.intent.clone()).collect();
     let received_ms: Vec<i64> = events.iter().map(|event| event.received_ms.cast_signed()).collect();
-    let done = sqlx::query!(
+    let new = sqlx::query_scalar!(
         "insert into webhook_inbox (provider, provider_event_id, kind, intent_id, body, received_ms, due_ms)
          select $1, id, kind, intent, body, received_ms, received_ms
          from unnest($2::text[], $3::text[], $4::text[], $5::text[], $6::bigint[]) as t(id, kind, intent, body, received_ms)
-         on conflict (provider, provider_event_id) do nothing",
+         on conflict (provider, provider_event_id) do nothing returning provider_event_id",
         provider,
         &column(|event| &event.id),
         &column(|event| &event.kind),
@@ -40,9 +45,9 @@ pub async fn insert(executor: impl PgExecutor<'_>, provider: &str, events: &[Inb
         &column(|event| &event.body),
         &received_ms
     )
-    .execute(executor)
+    .fetch_all(executor)
     .await?;
-    Ok(done.rows_affected())
+    Ok(new.into_iter().collect())
 }
 
 /// Takes due events for oneself until `until_ms`, oldest first; at most `limit`.
