@@ -185,7 +185,8 @@ async fn shop_parts(wanted: &Wanted, home: &Path) {
 async fn agree(database_url: &str, sim: &Caller) {
     let pool = PgPoolOptions::new().max_connections(1).connect(database_url).await.expect("connects");
     let count = async |sql: &'static str| sqlx::query_scalar::<_, i64>(sql).fetch_one(&pool).await.expect("counts");
-    const OWED: &str = "select (select count(*) from outbox) + (select count(*) from webhook_inbox where applied_ms is null)";
+    const OWED: &str =
+        "select (select count(*) from outbox) + (select count(*) from webhook_inbox where applied_ms is null)";
     const MAILS: &str = "select count(*) from mails where sent_ms is null";
     let (began, owed_n, mails_n) = (Instant::now(), count(OWED).await, count(MAILS).await);
     let until_none = async |sql: &'static str| {
@@ -196,7 +197,9 @@ async fn agree(database_url: &str, sim: &Caller) {
         began.elapsed().as_secs_f64()
     };
     let (told_s, mailed_s) = (until_none(OWED).await, until_none(MAILS).await);
-    println!("    owed at the end: {owed_n} to the shelf and from the provider, {told_s:.1} s; {mails_n} mails, {mailed_s:.1} s");
+    println!(
+        "    owed at the end: {owed_n} to the shelf and from the provider, {told_s:.1} s; {mails_n} mails, {mailed_s:.1} s"
+    );
     let (status, books) = sim.get(LEDGER, &[]).await;
     assert_eq!(status, 200, "the simulator tells its books");
     let books: Value = serde_json::from_slice(&books).expect("JSON");
@@ -220,7 +223,9 @@ async fn agree(database_url: &str, sim: &Caller) {
     ] {
         assert_eq!(count(sql).await, theirs, "{what} beside the provider's books");
     }
-    println!("    orders, attempts, tickets, sold seats, answers = charges of the provider: {charges_n}; their money too");
+    println!(
+        "    orders, attempts, tickets, sold seats, answers = charges of the provider: {charges_n}; their money too"
+    );
     pool.close().await;
 }
 

@@ -103,9 +103,8 @@ mod tests {
         });
         let layout: Layout = serde_json::from_value(plan).expect("a plan");
         let names = SeatNames::of(&layout);
-        let all: Vec<_> = (0..7)
-            .map(|seat| names.name(SeatIndex(seat)).map(|name| (name.section, name.row, name.seat)))
-            .collect();
+        let all: Vec<_> =
+            (0..7).map(|seat| names.name(SeatIndex(seat)).map(|name| (name.section, name.row, name.seat))).collect();
         assert_eq!(
             all,
             [

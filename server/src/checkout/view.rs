@@ -24,11 +24,8 @@ impl Inner {
     /// Several orders with their tickets.
     pub(super) async fn views(&self, rows: &[OrderRow]) -> Result<Vec<Order>, StoreError> {
         let with: Vec<_> = rows.iter().filter(|row| has_tickets(row)).map(|row| (row.event, row.id)).collect();
-        let mut tickets = if with.is_empty() {
-            HashMap::new()
-        } else {
-            ticket::of_orders(self.store.pool(), &with, false).await?
-        };
+        let mut tickets =
+            if with.is_empty() { HashMap::new() } else { ticket::of_orders(self.store.pool(), &with, false).await? };
         Ok(rows.iter().map(|row| self.draw(row, tickets.remove(&row.id).unwrap_or_default())).collect())
     }
 

@@ -9,6 +9,7 @@ mod dead_node;
 mod dispute;
 mod hearsay;
 mod instrument;
+mod many;
 mod notice;
 mod order_push;
 mod outage;
