@@ -4,7 +4,7 @@
 //! contradicts, waits a day.
 
 use super::charge::final_event;
-use super::order::next;
+use super::order::{OrderState, next};
 use super::payment::signature::{SignatureError, verify};
 use super::payment::stripe::read_intent;
 use super::payment::{Intent, ProviderError};
@@ -17,7 +17,10 @@ use serde::Deserialize;
 use serde_json::Value;
 use std::collections::HashMap;
 use std::sync::atomic::Ordering;
+use std::time::{Duration, Instant};
 
+/// Longest wait for the answer to a payment whose outcome is in the inbox already.
+const ANSWER_FIRST: Duration = Duration::from_millis(200);
 /// Events applied in one round.
 const BATCH: u32 = 64;
 /// An event taken by a node that dies is taken again after this.
@@ -163,6 +166,9 @@ impl Inner {
         let pool = self.store.pool();
         let events = webhook_inbox::take(pool, &self.provider_name, now_ms, now_ms + TAKEN_MS, BATCH).await?;
         let mut orders = self.orders_of(&events).await?;
+        if self.answers_first(&orders).await {
+            orders = self.orders_of(&events).await?;
+        }
         let mut done = Vec::with_capacity(events.len());
         for event in &events {
             let known = event.intent.as_ref().and_then(|intent| orders.remove(intent));
@@ -200,6 +206,23 @@ impl Inner {
             webhook_inbox::prune(pool, now_ms.saturating_sub(KEEP_MS), PRUNE_BATCH).await?;
         }
         Ok(events.len())
+    }
+
+    /// The provider's word often overtakes its own answer, which settles the order anyway and with less: it is waited for a
+    /// moment. True: that was so, and the orders may stand elsewhere now.
+    async fn answers_first(&self, orders: &HashMap<String, OrderRow>) -> bool {
+        let are_asked = || {
+            let mut rows = orders.values();
+            rows.any(|row| row.state == OrderState::Confirming && self.waiting.contains_key(&row.id))
+        };
+        if !are_asked() {
+            return false;
+        }
+        let began = Instant::now();
+        while are_asked() && began.elapsed() < ANSWER_FIRST {
+            tokio::time::sleep(ANSWER_FIRST / 20).await;
+        }
+        true
     }
 
     /// The orders of a batch by their intents, in one read. Where one of them cannot be read, each is read by itself, so
