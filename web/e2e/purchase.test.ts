@@ -241,6 +241,40 @@ describe("a buyer", () => {
     expect(errors).toEqual([]);
   });
 
+  it("sees a charge whose answer and word are lost end as paid by itself", async () => {
+    // The bank's page is the simulator's; there its words can be lost, so that nothing but the server's own questions tells.
+    const bank = await open(stage.browser, DESKTOP);
+    await holdTwo(bank.page, stage.small.id);
+    await bank.page.getByRole("button", { name: /^Check out/ }).click();
+    await fillCheckout(bank.page, "pm_card_authenticationRequired");
+    await bank.page.getByRole("button", { name: /^Pay / }).click();
+    await waitForOrder(bank.page, "action_required");
+    const approval = await bank.page.getByRole("link", { name: "Continue to your bank" }).getAttribute("href");
+    const lose = (percent: number) =>
+      fetch(new URL("/_sim/webhooks", approval ?? ""), {
+        method: "POST",
+        body: new URLSearchParams({ drop_percent: String(percent) }),
+      });
+    expect((await lose(100)).ok).toBe(true);
+    try {
+      const { page, errors } = await open(stage.browser, PHONE);
+      await holdTwo(page, stage.small.id);
+      await page.getByRole("button", { name: /^Check out/ }).click();
+      await fillCheckout(page, "pm_sim_timeout_charged");
+      await page.getByRole("button", { name: /^Pay / }).click();
+      // Unknown once the server has waited long enough, unless it read the provider's list before.
+      await page.waitForSelector('.state-card:is([data-state="payment_pending"], [data-state="payment_unknown"])', {
+        timeout: 40_000,
+      });
+      expect(await page.getByRole("button", { name: /pay|try again|cancel/i }).count()).toBe(0);
+      await waitForOrder(page, "paid");
+      expect(await page.locator(".ticket").count()).toBe(2);
+      expect(errors).toEqual([]);
+    } finally {
+      await lose(0);
+    }
+  }, 120_000);
+
   it("confirms at the bank when it asks, and comes back to tickets", async () => {
     const { page, errors } = await open(stage.browser, PHONE);
     await holdTwo(page, stage.small.id);
