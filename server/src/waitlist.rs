@@ -9,14 +9,14 @@ mod owe;
 use crate::catalogue::EventFacts;
 use crate::clock::Clock;
 use crate::config::WaitlistConfig;
-use crate::inventory::{Caller, Inventory, InventoryError, ReleaseWhat};
+use crate::inventory::{self, Caller, ChangeOutcome, HoldLine, HoldRecord, Inventory, InventoryError, ReleaseWhat};
 use crate::sender::Sender;
 use crate::store::waitlist::{self, Place};
 use crate::store::{Store, StoreError, identity_use};
 use parking_lot::Mutex;
-use seatwire_proto::client::{FieldError, IdempotencyKey};
+use seatwire_proto::client::{AreaQuantity, FieldError, IdempotencyKey};
 use seatwire_proto::id::{EventId, IdentityId};
-use seatwire_proto::server::{EventState, WaitlistPlace, WaitlistReply, WaitlistState};
+use seatwire_proto::server::{EventState, Push, WaitlistPlace, WaitlistReply, WaitlistState};
 use std::collections::HashMap;
 use std::sync::Arc;
 use std::time::Instant;
@@ -209,7 +209,7 @@ impl Waitlist {
     }
 
     /// Gives the place up. With the last one the job ends the keeping. An offer that came of it goes to the next, unless it is
-    /// being paid for or was made into another basket since.
+    /// being paid for, or the basket has more or less than was offered.
     ///
     /// # Errors
     /// When Postgres does not answer.
@@ -240,18 +240,23 @@ impl Waitlist {
         .await
     }
 
-    /// Releases the offer of a place that was given up.
+    /// Releases the offer of a place that was given up, as long as the basket is just what was offered, and tells its owner.
     async fn give_offer_back(&self, request: &WaitlistRequest, place: &Place) -> Result<(), WaitlistError> {
         let WaitlistRequest { event, identity, .. } = request;
         let Some(offer) = place.hold else { return Ok(()) };
-        let inventory = &self.0.inventory;
+        let Inner { inventory, sender, .. } = &*self.0;
         let hold = inventory.open_hold(event, *identity).await?.filter(|hold| hold.id == offer && hold.is_offer);
-        let held: u32 = hold.iter().flat_map(|hold| &hold.lines).map(|line| line.quantity).sum();
-        // More than the place asked for is a basket of its own.
-        if (1..=place.quantity).contains(&held) {
-            // A hold whose payment has begun says no by itself.
-            let caller = Caller { event: Arc::clone(event), identity: *identity, key: None, fingerprint: [0; 32] };
-            inventory.release(caller, offer, ReleaseWhat::All).await?;
+        let Some(hold) = hold.filter(|hold| is_as_offered(hold, place)) else { return Ok(()) };
+        let quantity = place.quantity;
+        // By name: what is added in this moment stays. A hold whose payment has begun says no by itself.
+        let what = ReleaseWhat::Parts {
+            seats: place.offered.seats.clone(),
+            areas: place.offered.area.into_iter().map(|area| AreaQuantity { area, quantity }).collect(),
+        };
+        let caller = Caller { event: Arc::clone(event), identity: *identity, key: None, fingerprint: [0; 32] };
+        if let ChangeOutcome::Done(left) = inventory.release(caller, hold.id, what).await?.outcome {
+            let left = left.map(|hold| hold.to_wire(event, inventory.now_ms()));
+            sender.to_identity(*identity, &Push::HoldUpdate { id: offer, hold: left });
         }
         Ok(())
     }
@@ -284,6 +289,17 @@ async fn whole<T: Send + 'static>(
     work: impl Future<Output = Result<T, WaitlistError>> + Send + 'static,
 ) -> Result<T, WaitlistError> {
     tokio::spawn(work).await.map_err(|error| WaitlistError::Interrupted(error.to_string()))?
+}
+
+/// Whether the basket has what was offered and nothing else; `false` where that is not known.
+fn is_as_offered(hold: &HoldRecord, place: &Place) -> bool {
+    let offered = &place.offered;
+    let is_offered = |line: &HoldLine| match line.place {
+        inventory::Place::Seat(seat) => offered.seats.contains(&seat),
+        inventory::Place::Area(area) => offered.area == Some(area) && line.quantity == place.quantity,
+    };
+    let lines_n = offered.seats.len() + usize::from(offered.area.is_some());
+    hold.lines.len() == lines_n && hold.lines.iter().all(is_offered)
 }
 
 fn shown(place: &Place) -> WaitlistPlace {

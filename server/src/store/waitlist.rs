@@ -5,10 +5,13 @@ mod answer;
 mod offer;
 
 pub use answer::{first_answer, forget_answers, remember};
-pub use offer::{OfferFate, OfferedPlace, fate_of, offered, offered_to, put_back, set_offered};
+pub use offer::{
+    OfferFate, OfferedPlace, OfferedWhat, fate_of, note_offered, offered, offered_to, put_back, set_offered,
+};
 
 use super::StoreError;
 use seatwire_proto::id::{EventId, HoldId, IdentityId};
+use seatwire_proto::seat::{AreaIndex, SeatIndex};
 use sqlx::{PgConnection, PgExecutor};
 use uuid::Uuid;
 
@@ -52,6 +55,8 @@ pub struct Place {
     pub price_tiers: Vec<String>,
     /// The offer's hold, while there is one.
     pub hold: Option<HoldId>,
+    /// What the offer was made of; nothing where that is not known.
+    pub offered: OfferedWhat,
     /// Waiting places before this one.
     pub ahead: u32,
 }
@@ -139,7 +144,7 @@ pub async fn find(
     identity: IdentityId,
 ) -> Result<Option<Place>, StoreError> {
     let row = sqlx::query!(
-        r#"select p.quantity, p.price_tiers, p.hold_id,
+        r#"select p.quantity, p.price_tiers, p.hold_id, p.offered_seats, p.offered_area,
                   (select count(*) from waitlist_places o
                     where o.event_id = p.event_id and o.state = 'waiting' and o.place_n < p.place_n) as "ahead!"
            from waitlist_places p where p.event_id = $1 and p.identity_id = $2"#,
@@ -152,6 +157,10 @@ pub async fn find(
         quantity: row.quantity.cast_unsigned(),
         price_tiers: row.price_tiers,
         hold: row.hold_id.map(HoldId::from_uuid),
+        offered: OfferedWhat {
+            seats: row.offered_seats.into_iter().map(|seat| SeatIndex(seat.cast_unsigned())).collect(),
+            area: row.offered_area.map(|area| AreaIndex(area.cast_unsigned())),
+        },
         ahead: u32::try_from(row.ahead).unwrap_or(u32::MAX),
     }))
 }

@@ -6,7 +6,7 @@ use super::{Waitlist, WaitlistError, owe, whole};
 use crate::catalogue::{EventFacts, SeatShape, StoredLayout};
 use crate::inventory::{FoundHold, HoldRecord, Kept, NewOffer, OfferOutcome, Refusal};
 use crate::store::event_log::LogKind;
-use crate::store::waitlist::{self, KeptOfTier, OfferFate, OfferedPlace, Wish};
+use crate::store::waitlist::{self, KeptOfTier, OfferFate, OfferedPlace, OfferedWhat, Wish};
 use seatwire_proto::seat::{AreaIndex, SeatIndex};
 use seatwire_proto::server::{EventState, Push};
 use sqlx::PgConnection;
@@ -161,13 +161,14 @@ impl Waitlist {
             }
             let Some(mut offer) = fitting(round.facts, round.shape, &round.kept, wish) else { continue };
             offer.life_ms = u32::try_from(self.0.config.offer_life.as_millis()).unwrap_or(u32::MAX);
-            let hold = match self.0.inventory.offer(round.facts, wish.identity, &offer).await? {
+            let (hold, what) = match self.0.inventory.offer(round.facts, wish.identity, &offer).await? {
                 OfferOutcome::Offered(hold) => {
                     round.take(&offer);
-                    hold
+                    let area = offer.areas.first().map(|(area, _)| *area);
+                    (hold, OfferedWhat { seats: offer.seats, area })
                 }
                 // An offer of an earlier round that ended before its note.
-                OfferOutcome::InTheWay(hold) if hold.is_offer => hold,
+                OfferOutcome::InTheWay(hold) if hold.is_offer => (hold, OfferedWhat::default()),
                 // A basket of their own, or one that just ended: their turn stays.
                 OfferOutcome::InTheWay(_) => continue,
                 OfferOutcome::Refused(Refusal::LimitExceeded { .. }) => {
@@ -179,6 +180,7 @@ impl Waitlist {
                 OfferOutcome::Refused(_) => return Ok(false),
             };
             if waitlist::set_offered(&mut *transaction, event, wish.identity, hold.id, round.epoch).await? {
+                waitlist::note_offered(&mut *transaction, event, wish.identity, hold.id, &what).await?;
                 owe::offer(transaction, LogKind::WaitlistOffered, event, wish.identity, hold.id, round.now_ms).await?;
                 round.offered.push(hold);
             }

@@ -3,6 +3,7 @@
 
 use crate::store::StoreError;
 use seatwire_proto::id::{EventId, HoldId, IdentityId};
+use seatwire_proto::seat::{AreaIndex, SeatIndex};
 use sqlx::PgExecutor;
 use uuid::Uuid;
 
@@ -75,6 +76,41 @@ pub async fn offered_to(
     Ok(row.map(OfferedPlace::from))
 }
 
+/// What an offer was made of: seats, or as many places of one area as were waited for.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct OfferedWhat {
+    /// Seats.
+    pub seats: Vec<SeatIndex>,
+    /// An area.
+    pub area: Option<AreaIndex>,
+}
+
+/// Notes what the place's offer was made of.
+///
+/// # Errors
+/// Postgres' own.
+pub async fn note_offered(
+    executor: impl PgExecutor<'_>,
+    event: EventId,
+    identity: IdentityId,
+    hold: HoldId,
+    what: &OfferedWhat,
+) -> Result<(), StoreError> {
+    let seats: Vec<i32> = what.seats.iter().map(|seat| seat.0.cast_signed()).collect();
+    sqlx::query!(
+        "update waitlist_places set offered_seats = $4, offered_area = $5
+         where event_id = $1 and identity_id = $2 and hold_id = $3",
+        event.uuid(),
+        identity.uuid(),
+        hold.uuid(),
+        &seats,
+        what.area.map(|area| area.0.cast_signed())
+    )
+    .execute(executor)
+    .await?;
+    Ok(())
+}
+
 /// The place has an offer now, seen in this life of the inventory; `false` where the hold came of a place the identity had before.
 ///
 /// # Errors
@@ -110,7 +146,8 @@ pub async fn put_back(
     hold: HoldId,
 ) -> Result<(), StoreError> {
     sqlx::query!(
-        "update waitlist_places set state = 'waiting', hold_id = null, offered_epoch = null
+        "update waitlist_places
+         set state = 'waiting', hold_id = null, offered_epoch = null, offered_seats = '{}', offered_area = null
          where event_id = $1 and identity_id = $2 and hold_id = $3",
         event.uuid(),
         identity.uuid(),

@@ -256,8 +256,20 @@ async fn who_leaves_with_an_offer_gives_it_to_the_next() {
     let (mut second, second_guest) = sold_out.waiter(json!({"quantity": 2})).await;
     sold_out.unblock(&[2, 3]).await;
     assert_eq!(seats(&first.push("waitlist.offer").await["hold"]), [2, 3]);
+    // On another device and node.
+    let mut other_device = Client::hello(&sold_out.nodes[0].url, Some(&first_guest.token)).await;
+    assert!(!other_device.has_push("hold.update"));
     let left = first.call("waitlist_leave", json!({"key": "l", "event": sold_out.event})).await;
     assert_eq!((&left["ok"], &left["place"]), (&json!(true), &Value::Null), "{left}");
+    for client in [&mut first, &mut other_device] {
+        let gone = loop {
+            let update = client.push("hold.update").await;
+            if update["hold"].is_null() {
+                break update;
+            }
+        };
+        assert!(gone["id"].as_str().is_some_and(|id| id.starts_with("hld_")), "{gone}");
+    }
     let offer = second.push("waitlist.offer").await;
     assert_eq!(seats(&offer["hold"]), [2, 3], "{offer}");
     assert_eq!(sold_out.place(&first_guest).await.0, 404);
@@ -308,9 +320,11 @@ async fn an_old_offer_is_not_one_of_the_new_place_and_cannot_be_made_longer() {
     let (mut client, guest) = sold_out.waiter(json!({"quantity": 2})).await;
     sold_out.unblock(&[2, 3]).await;
     let first = client.push("waitlist.offer").await;
-    // As if it had grown since: a basket larger than what was waited for is not given back with the place.
-    let sql = "update waitlist_places set quantity = 1";
-    sqlx::query(sql).execute(sold_out.stage.store.pool()).await.expect("sql");
+    // As if seat 3 was their own: a basket that is more than what was offered is not given back with the place, though it
+    // has no more seats than were waited for.
+    let sql = "update waitlist_places set offered_seats = '{2}' where offered_seats = '{2, 3}'";
+    let grown = sqlx::query(sql).execute(sold_out.stage.store.pool()).await.expect("sql");
+    assert_eq!(grown.rows_affected(), 1, "what was offered is noted");
     let longer = client.call("extend", json!({"key": "e", "hold": first["hold"]["id"]})).await;
     assert_eq!((code(&longer), &longer["error"]["number"]), ("extend_refused", &json!(2104)), "{longer}");
     let left = client.call("waitlist_leave", json!({"key": "l", "event": sold_out.event})).await;
