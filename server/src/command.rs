@@ -27,7 +27,7 @@ use crate::app::App;
 use crate::catalogue::EventFacts;
 use crate::checkout::{CheckoutAnswer, CheckoutError, OrderRequest};
 use crate::error;
-use crate::inventory::{Answer, Caller, HoldRecord};
+use crate::inventory::{Answer, Caller, HoldRecord, InventoryError};
 use crate::metrics::{CommandLabels, CommandOp};
 use crate::sender::OwnPush;
 use futures_util::future::BoxFuture;
@@ -44,6 +44,7 @@ struct Asked {
     who: Option<IdentityId>,
     key: Option<IdempotencyKey>,
     fingerprint: [u8; 32],
+    began: Instant,
 }
 
 /// An answer before it has an id.
@@ -152,7 +153,7 @@ async fn speak(app: &App, who: Option<IdentityId>, session: Option<SessionId>, m
     let ClientMessage { id, key, command } = message;
     let op = command.op();
     let began = Instant::now();
-    let asked = Asked { who, key, fingerprint: command.fingerprint() };
+    let asked = Asked { who, key, fingerprint: command.fingerprint(), began };
     let mut answered = answer(app, &asked, &command).await;
     for _ in 0..MAX_FRESH_TURNS {
         let (Err(object), Some(event)) = (&answered, taken_event(&command)) else { break };
@@ -162,6 +163,10 @@ async fn speak(app: &App, who: Option<IdentityId>, session: Option<SessionId>, m
         answered = answer(app, &asked, &command).await;
     }
     let mut answered = answered.unwrap_or_else(Answered::from);
+    if answered.result.as_ref().is_err_and(error::is_stale) {
+        // The event is changed faster than it can be read; nothing was taken.
+        answered.result = Err(error::inventory(&InventoryError::Overloaded("the event changes".into())));
+    }
     if answered.position.is_none() {
         answered.position = position(app, &command);
     }

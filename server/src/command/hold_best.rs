@@ -26,6 +26,8 @@ const MAX_TRIES_BY_MAP: usize = 16;
 const MAX_SCANS: usize = 3;
 /// Longest wait for seats that are about to go to others, somewhat above the life of a mark.
 const MAX_WAIT: Duration = Duration::from_millis(300);
+/// A whole command, from its first search to the last turn with newer facts: behind it the buyer is told to ask again.
+const MAX_SEARCH: Duration = Duration::from_secs(10);
 /// Between two looks at the map while waiting.
 const LOOK_EVERY: Duration = Duration::from_millis(2);
 /// Longest wait for the map in memory to reach what a call has seen.
@@ -38,7 +40,7 @@ pub(super) async fn run(app: &App, asked: &Asked, command: &Command, body: &Hold
     check_bounds(command)?;
     let wish = wish(&event, body)?;
     let caller = asked.caller(Arc::clone(&event))?;
-    let answer = try_all(app, &caller, wish).await?;
+    let answer = try_all(app, &caller, wish, (asked.began + MAX_SEARCH).into()).await?;
     Ok(match &answer.outcome {
         HoldOutcome::Held { hold, added, is_together } => {
             let wire = hold.to_wire(&event, answer.server_ms);
@@ -102,15 +104,17 @@ struct Search<'a> {
     opened: u32,
     /// Where this buyer begins among equally good blocks.
     requester: u64,
+    /// Nothing new is begun behind it.
+    until: Instant,
 }
 
-async fn try_all(app: &App, caller: &Caller, wish: Wish) -> Result<Answer<HoldOutcome>, ErrorObject> {
+async fn try_all(app: &App, caller: &Caller, wish: Wish, until: Instant) -> Result<Answer<HoldOutcome>, ErrorObject> {
     let event = &caller.event;
     let live = app.seatmap.live(event).await.map_err(|error| error::inventory(&error))?;
     let layout = app.catalogue.layout(&event.layout).await.map_err(|error| error::store(&error))?;
     let layout = layout.ok_or_else(|| error::internal(&"an event without its layout"))?;
     let requester = caller.identity.uuid().as_u128() as u64;
-    let mut search = Search { app, caller, live, shape: &layout.shape, wish, opened: 0, requester };
+    let mut search = Search { app, caller, live, shape: &layout.shape, wish, opened: 0, requester, until };
     search.run().await.map_err(|error| error::inventory(&error))
 }
 
@@ -122,8 +126,8 @@ impl Search<'_> {
                 break;
             }
             // Never closed: the event outlives whoever looks at it.
-            let _turn = live.choosing.acquire().await.ok();
-            let picked = self.pick().await;
+            let _turn = self.in_time(live.choosing.acquire()).await?.ok();
+            let picked = self.pick().await?;
             let (blocks, nothing) = match picked.choice {
                 Choice::Try(blocks) => (blocks, None),
                 Choice::Nothing(nothing) => (Vec::new(), Some(nothing)),
@@ -145,29 +149,40 @@ impl Search<'_> {
                     self.open(opened);
                     self.catch_up(seq).await;
                 }
-                // Without an answer the seats may be gone: the mark stays for its time.
-                Err(error) => return Err(error),
+                // Without an answer the seats may be gone: the mark stays for its time, but for an event that had changed.
+                Err(error) => {
+                    if matches!(error, InventoryError::Stale) {
+                        self.live.left(marked);
+                    }
+                    return Err(error);
+                }
             }
         }
         self.scan().await
     }
 
+    /// Waits for a turn, but not without end.
+    async fn in_time<T>(&self, turn: impl Future<Output = T>) -> Result<T, InventoryError> {
+        let waited = tokio::time::timeout_at(self.until, turn).await;
+        waited.map_err(|_| InventoryError::Overloaded("too many choose at once".into()))
+    }
+
     /// A choice; while everything is about to go to others, one buyer looks again and the rest queue behind.
-    async fn pick(&self) -> Picked {
+    async fn pick(&self) -> Result<Picked, InventoryError> {
         let look = |looks_at_marked| self.live.pick(self.shape, &self.wish, self.requester, looks_at_marked);
         let picked = look(false);
         if picked.choice != Choice::Wait {
-            return picked;
+            return Ok(picked);
         }
-        let _turn = self.live.waiting.lock().await;
+        let _turn = self.in_time(self.live.waiting.lock()).await?;
         let until = Instant::now() + MAX_WAIT;
         loop {
             let picked = look(false);
             if picked.choice != Choice::Wait {
-                return picked;
+                return Ok(picked);
             }
             if Instant::now() >= until {
-                return look(true);
+                return Ok(look(true));
             }
             sleep(LOOK_EVERY).await;
         }
@@ -231,10 +246,14 @@ impl Search<'_> {
                 Choice::Wait => continue,
             };
             let marked = blocks.first().map_or(&[][..], |block| &block.seats);
-            let tried = self.app.inventory.hold_best(self.caller, &blocks, looked, nothing).await?;
+            let tried = self.app.inventory.hold_best(self.caller, &blocks, looked, nothing).await;
             match tried {
-                BestTry::Answered(answer) => return Ok(self.settle(answer, marked)),
-                BestTry::Missed { .. } => self.live.left(marked),
+                Ok(BestTry::Answered(answer)) => return Ok(self.settle(answer, marked)),
+                Ok(BestTry::Missed { .. }) | Err(InventoryError::Stale) => self.live.left(marked),
+                Err(_) => {}
+            }
+            if let Err(error) = tried {
+                return Err(error);
             }
         }
         Err(InventoryError::Overloaded("the seats change faster than they can be looked at".into()))

@@ -1,10 +1,14 @@
 //! Best seats: one question, a held block, or the truth that there is none.
 
+use crate::support::admin::Admin;
 use crate::support::client::{Client, Guest};
 use crate::support::stage::{Draft, Stage};
+use seatwire::organiser::Scope;
 use seatwire_proto::server::{OrphanRule, SalesMode};
 use serde_json::{Value, json};
 use std::collections::HashSet;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 fn code(reply: &Value) -> &str {
     reply["error"]["code"].as_str().unwrap_or("ok")
@@ -228,4 +232,46 @@ async fn a_tier_named_twice_is_a_bad_field_and_a_section_without_wheelchair_seat
     assert_eq!((code(&reply), &reply["error"]["data"]["path"]), ("bad_field", &json!("/price_tiers/1")), "{reply}");
     let reply = buyer.call("hold_best", json!({"key": "2", "event": event, "quantity": 1, "accessible": 1})).await;
     assert_eq!(code(&reply), "sold_out", "{reply}");
+}
+
+/// Buyers of best seats while their prices change faster than a search takes: nobody waits without end, nobody is told that a
+/// store is away, and whoever is told that there is nothing is told the truth.
+#[tokio::test(flavor = "multi_thread")]
+async fn prices_that_change_all_the_time_neither_hang_nor_mislead_those_who_ask_for_the_best() {
+    let (stage, event) = Stage::with_event(&Draft { rows: vec![4, 2], ..Draft::default() }).await;
+    let node = stage.node().await;
+    let admin = Admin::new(&stage, &node, &[Scope::Events]).await;
+    let mut buyers = Vec::new();
+    for _ in 0..24 {
+        buyers.push(Client::guest(&node.url).await.0);
+    }
+    let is_over = Arc::new(AtomicBool::new(false));
+    let changing = {
+        let (is_over, path) = (Arc::clone(&is_over), format!("/v1/admin/events/{event}/prices"));
+        tokio::spawn(async move {
+            let mut changes: i64 = 0;
+            while !is_over.load(Ordering::Relaxed) {
+                changes += 1;
+                let tiers = json!([{"code": "A", "price_minor": 1_000 + changes, "fee_minor": 0}]);
+                admin.done("PUT", &path, json!({"price_tiers": tiers})).await;
+            }
+            changes
+        })
+    };
+    let asks = buyers.into_iter().map(|mut buyer| {
+        let ask = json!({"key": "1", "event": event, "quantity": 2});
+        tokio::spawn(async move { buyer.call("hold_best", ask).await })
+    });
+    let mut got = 0;
+    for answer in futures_util::future::join_all(asks).await {
+        let answer = answer.expect("asked");
+        match code(&answer) {
+            "ok" => got += 1,
+            "sold_out" | "not_enough" | "overloaded" => {}
+            _ => panic!("{answer}"),
+        }
+    }
+    is_over.store(true, Ordering::Relaxed);
+    assert!(changing.await.expect("changed") > 1, "they changed meanwhile");
+    assert!((1..=3).contains(&got), "{got} pairs of three");
 }
