@@ -95,6 +95,33 @@ describe.each([
 });
 
 describe("a buyer", () => {
+  it("is not told of an empty basket while the answer to the payment is on its way", async () => {
+    const watcher = await open(stage.browser, DESKTOP);
+    await openMap(watcher.page, stage.small.id);
+    const { page, errors } = await open(stage.browser, DESKTOP);
+    const late: (() => void)[] = [];
+    await page.routeWebSocket(/\/v1\/socket/, (socket) => {
+      const server = socket.connectToServer();
+      server.onMessage((message) => {
+        const isReply = typeof message === "string" && /"ok":true/.test(message) && /"order":\{/.test(message);
+        if (isReply) late.push(() => socket.send(message));
+        else socket.send(message);
+      });
+    });
+    const seats = await holdTwo(page, stage.small.id);
+    await page.getByRole("button", { name: /^Check out/ }).click();
+    await fillCheckout(page, "pm_card_visa");
+    await page.getByRole("button", { name: /^Pay / }).click();
+    await waitForStyle(page, seats, SOLD);
+    await waitForStyle(watcher.page, seats, SOLD);
+    await expect.poll(() => late.length, { timeout: 20_000 }).toBe(1);
+    expect(await page.locator(".checkout button[type=submit]").isDisabled()).toBe(true);
+    expect(await page.getByRole("heading", { name: "No seats yet" }).count()).toBe(0);
+    late[0]();
+    await waitForOrder(page, "paid");
+    expect([...errors, ...watcher.errors]).toEqual([]);
+  });
+
   it("may let a seat go, take more time, and cancel after a decline; the seats are free again", async () => {
     const watcher = await open(stage.browser, DESKTOP);
     await openMap(watcher.page, stage.small.id);

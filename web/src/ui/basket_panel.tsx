@@ -28,7 +28,9 @@ interface Props {
 
 export function BasketPanel({ event, showSeat }: Props) {
   const basket = app.shop.basket(event.id).value;
-  const { hold } = basket;
+  // What is being paid stays in the form until it is answered: the push that its seats are sold may be faster.
+  const paying = useSignal<Hold | null>(null);
+  const hold = paying.value ?? basket.hold;
   const left = useLeft(hold);
   const open = useSignal(false);
   const step = useSignal<"basket" | "checkout">("basket");
@@ -62,13 +64,14 @@ export function BasketPanel({ event, showSeat }: Props) {
   return (
     <aside ref={panel} class={`panel ${open.value ? "open" : ""}`} aria-label={t.value.basket}>
       <SpokenCountdown left={hold && !hold.locked ? left : 0} />
-      {hold?.locked ? (
+      {hold?.locked && !paying.value ? (
         <Locked event={event} hold={hold} />
       ) : hold && step.value === "checkout" ? (
         <CheckoutForm
           hold={hold}
           left={left}
           totalMs={totalMs}
+          paying={paying}
           back={() => {
             step.value = "basket";
           }}

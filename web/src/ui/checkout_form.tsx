@@ -1,5 +1,5 @@
 //! Name, email, payment: turns the hold into an order and goes to the order's page, whatever its state.
-import { useSignal } from "@preact/signals";
+import { type Signal, useSignal } from "@preact/signals";
 import { useEffect, useRef } from "preact/hooks";
 import { app } from "../app";
 import { placeCount } from "../booking/basket";
@@ -28,14 +28,15 @@ interface Props {
   hold: Hold;
   left: number;
   totalMs: number;
+  /** what is being paid, from the press of the button to its answer */
+  paying: Signal<Hold | null>;
   back: () => void;
 }
 
-export function CheckoutForm({ hold, left, totalMs, back }: Props) {
+export function CheckoutForm({ hold, left, totalMs, paying, back }: Props) {
   const buyer = useSignal(knownBuyer());
   const method = useSignal(FIRST_METHOD);
   const tried = useSignal(false);
-  const busy = useSignal(false);
   const refusal = useSignal("");
   const heading = useRef<HTMLHeadingElement>(null);
   const form = useRef<HTMLFormElement>(null);
@@ -52,8 +53,8 @@ export function CheckoutForm({ hold, left, totalMs, back }: Props) {
       form.current?.querySelector<HTMLInputElement>(nameBad ? "[name=name]" : "[name=email]")?.focus();
       return;
     }
-    if (busy.value) return;
-    busy.value = true;
+    if (paying.value) return;
+    paying.value = hold;
     refusal.value = "";
     const asked = { name: buyer.value.name.trim(), email: buyer.value.email.trim(), lang: lang.value };
     try {
@@ -62,8 +63,9 @@ export function CheckoutForm({ hold, left, totalMs, back }: Props) {
       // Typing it again is all that is lost.
     }
     const answer = await app.shop.checkout(hold.event, hold, asked, method.value);
-    busy.value = false;
-    if (answer.ok) return go(`/orders/${answer.order.id}`);
+    if (answer.ok) go(`/orders/${answer.order.id}`);
+    paying.value = null;
+    if (answer.ok) return;
     const total = answer.error.data?.total_minor;
     refusal.value =
       answer.error.code === "price_changed" && typeof total === "number"
@@ -145,8 +147,8 @@ export function CheckoutForm({ hold, left, totalMs, back }: Props) {
           <span class="muted">{t.value.ticketsCount(placeCount(hold))}</span>
           <strong>{money(hold.total_minor, hold.currency)}</strong>
         </div>
-        <button type="submit" class="button wide" disabled={busy.value || left === 0}>
-          {busy.value ? (
+        <button type="submit" class="button wide" disabled={paying.value !== null || left === 0}>
+          {paying.value ? (
             <>
               <Spinner /> {t.value.paying}
             </>
