@@ -1,5 +1,5 @@
-//! Keys of operators. A key is shown once and kept as a hash; whoever presents it may do what its scopes say. The admin
-//! listener checks every call here; the command line makes and revokes.
+//! Keys of operators and doors. A key is shown once and kept as a hash; whoever presents it may do what its scopes say. The
+//! listeners of operators and doors check every call here; the command line makes and revokes.
 
 use super::OrganiserError;
 use crate::store::admin_key::{self, AdminKeyRow};
@@ -18,7 +18,7 @@ const SECRET_BYTES: usize = 32;
 /// Longest name of a key, in characters.
 const MAX_NAME_CHARS: usize = 100;
 
-/// What a key may do. Each route of the admin listener asks for one.
+/// What a key may do. Each route of the listeners of operators and doors asks for one.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Scope {
     /// Look at everything.
