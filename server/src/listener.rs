@@ -14,15 +14,22 @@ use hyper::service::service_fn;
 use hyper_util::rt::{TokioIo, TokioTimer};
 use std::io;
 use std::net::{IpAddr, SocketAddr};
+use std::pin::Pin;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
+use std::task::{Context, Poll};
 use std::time::Duration;
+use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::watch;
+use tokio::time::{Instant, Sleep};
 use tower::ServiceExt;
 
 /// From connecting, or from the last answer, to the end of the next request's headers.
 const HEADERS_WITHIN: Duration = Duration::from_secs(5);
+/// From an answer that the peer has no room for to the first byte of it that goes; then the connection ends. A phone in a
+/// tunnel reads again within this.
+const READS_WITHIN: Duration = Duration::from_secs(10);
 /// Buffer of one connection; longer headers are answered 431.
 const BUFFER_BYTES: usize = 16 << 10;
 /// Headers of one request; more are answered 431.
@@ -45,6 +52,81 @@ pub(crate) fn connection() -> http1::Builder {
         .max_buf_size(BUFFER_BYTES)
         .max_headers(MAX_HEADERS);
     builder
+}
+
+/// A stream that fails when the peer takes nothing of what is written to it for [`READS_WITHIN`]: otherwise whoever asks and
+/// never reads keeps a place for good. A socket takes the stream out of it and has a deadline of its own.
+pub(crate) struct Impatient {
+    stream: TcpStream,
+    // Set up with the first write that finds no room, and moved by each later one.
+    deadline: Option<Pin<Box<Sleep>>>,
+    is_waiting: bool,
+}
+
+impl Impatient {
+    /// The stream under a deadline.
+    pub(crate) const fn new(stream: TcpStream) -> Self {
+        Self { stream, deadline: None, is_waiting: false }
+    }
+
+    /// The stream alone.
+    pub(crate) fn into_inner(self) -> TcpStream {
+        self.stream
+    }
+
+    fn watched<T>(&mut self, written: Poll<io::Result<T>>, context: &mut Context<'_>) -> Poll<io::Result<T>> {
+        if written.is_ready() {
+            self.is_waiting = false;
+            return written;
+        }
+        let deadline = self.deadline.get_or_insert_with(|| Box::pin(tokio::time::sleep(READS_WITHIN)));
+        if !self.is_waiting {
+            self.is_waiting = true;
+            deadline.as_mut().reset(Instant::now() + READS_WITHIN);
+        }
+        match deadline.as_mut().poll(context) {
+            Poll::Ready(()) => Poll::Ready(Err(io::ErrorKind::TimedOut.into())),
+            Poll::Pending => Poll::Pending,
+        }
+    }
+}
+
+impl AsyncRead for Impatient {
+    fn poll_read(
+        mut self: Pin<&mut Self>,
+        context: &mut Context<'_>,
+        buffer: &mut ReadBuf<'_>,
+    ) -> Poll<io::Result<()>> {
+        Pin::new(&mut self.stream).poll_read(context, buffer)
+    }
+}
+
+impl AsyncWrite for Impatient {
+    fn poll_write(mut self: Pin<&mut Self>, context: &mut Context<'_>, bytes: &[u8]) -> Poll<io::Result<usize>> {
+        let written = Pin::new(&mut self.stream).poll_write(context, bytes);
+        self.watched(written, context)
+    }
+
+    fn poll_write_vectored(
+        mut self: Pin<&mut Self>,
+        context: &mut Context<'_>,
+        parts: &[io::IoSlice<'_>],
+    ) -> Poll<io::Result<usize>> {
+        let written = Pin::new(&mut self.stream).poll_write_vectored(context, parts);
+        self.watched(written, context)
+    }
+
+    fn is_write_vectored(&self) -> bool {
+        self.stream.is_write_vectored()
+    }
+
+    fn poll_flush(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<io::Result<()>> {
+        Pin::new(&mut self.stream).poll_flush(context)
+    }
+
+    fn poll_shutdown(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<io::Result<()>> {
+        Pin::new(&mut self.stream).poll_shutdown(context)
+    }
 }
 
 /// Who is connected: how many in all, and of each address.
@@ -181,7 +263,8 @@ async fn answer(stream: TcpStream, peer: SocketAddr, router: Router, place: Plac
         request.extensions_mut().insert(ConnectInfo(peer));
         router.clone().oneshot(request.map(Body::new))
     });
-    let mut connection = std::pin::pin!(self::connection().serve_connection(TokioIo::new(stream), service));
+    let mut connection =
+        std::pin::pin!(self::connection().serve_connection(TokioIo::new(Impatient::new(stream)), service));
     // Broken requests and lost connections are the peer's affair.
     tokio::select! {
         _ = connection.as_mut() => {}
@@ -209,5 +292,32 @@ mod tests {
         places.give_back(taken[0]);
         assert!(places.take(one, true, 10_000).is_some(), "what is given back is there again");
         assert!(places.take(other, true, MAX_PER_ADDRESS).is_none(), "full is full for all");
+    }
+
+    #[tokio::test]
+    async fn whoever_asks_and_never_reads_loses_the_connection() {
+        let listener = TcpListener::bind("127.0.0.1:0").await.expect("a port");
+        let address = listener.local_addr().expect("bound");
+        let body = "x".repeat(256 << 10);
+        let router = Router::new().fallback(move || std::future::ready(body.clone()));
+        let (stop, stopped) = tokio::sync::oneshot::channel::<()>();
+        let served = tokio::spawn(serve(listener, router, true, async { drop(stopped.await) }));
+        let stream = TcpStream::connect(address).await.expect("connects");
+        let began = Instant::now();
+        // More asked than any buffer of answers holds; what is written fails once the server has hung up.
+        let asked = async {
+            loop {
+                stream.writable().await.expect("the stream stands");
+                match stream.try_write(&b"GET / HTTP/1.1\r\nHost: h\r\n\r\n".repeat(200)) {
+                    Err(error) if error.kind() == io::ErrorKind::WouldBlock => {}
+                    Err(_) => return,
+                    Ok(_) => {}
+                }
+            }
+        };
+        tokio::time::timeout(4 * READS_WITHIN, asked).await.expect("the connection ends");
+        assert!(began.elapsed() >= READS_WITHIN, "those who pause are waited for: {:?}", began.elapsed());
+        stop.send(()).expect("it serves");
+        served.await.expect("nobody is left");
     }
 }

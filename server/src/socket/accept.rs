@@ -5,7 +5,7 @@
 use super::budget::Bucket;
 use super::{Door, handshake};
 use crate::error;
-use crate::listener::{self, Places, Taken};
+use crate::listener::{self, Impatient, Places, Taken};
 use axum::Router;
 use axum::body::Body;
 use axum::extract::ConnectInfo;
@@ -99,7 +99,7 @@ fn welcome(door: &Arc<Door>, stream: TcpStream, peer: SocketAddr, router: &Route
         // The first socket takes the admission over; plain HTTP keeps it until the connection ends.
         let admission = Mutex::new(Some(admission));
         let service = service_fn(|request| serve(&door, &router, peer, &admission, request));
-        let serving = listener::connection().serve_connection(TokioIo::new(stream), service);
+        let serving = listener::connection().serve_connection(TokioIo::new(Impatient::new(stream)), service);
         let mut connection = std::pin::pin!(serving.with_upgrades());
         // Broken requests and lost connections are the peer's affair.
         tokio::select! {

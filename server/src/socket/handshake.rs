@@ -6,6 +6,7 @@ use super::accept::Admission;
 use super::conn::Conn;
 use super::task::Task;
 use crate::error;
+use crate::listener::Impatient;
 use axum::body::Body;
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
@@ -93,11 +94,11 @@ pub(super) fn answer(door: &Arc<Door>, mut request: Request<Incoming>, admission
     tokio::spawn(async move {
         // A client that went away between request and answer is nobody's failure.
         let Ok(upgraded) = upgrade.await else { return };
-        let Ok(parts) = upgraded.downcast::<TokioIo<TcpStream>>() else {
+        let Ok(parts) = upgraded.downcast::<TokioIo<Impatient>>() else {
             tracing::error!("the upgraded stream is not the one that was accepted");
             return;
         };
-        if let Err(error) = begin(&door, parts.io.into_inner(), &parts.read_buf, admission) {
+        if let Err(error) = begin(&door, parts.io.into_inner().into_inner(), &parts.read_buf, admission) {
             tracing::debug!(%error, "a socket ended with its handshake");
         }
     });
