@@ -45,7 +45,7 @@ const CANCELLED_PAUSE: Duration = Duration::from_secs(1);
 /// Between two questions to a provider that is away: how long buyers wait once it is back.
 const PROBE_PAUSE: Duration = Duration::from_secs(2);
 
-/// Between two comparisons of money and seats.
+/// Between two comparisons of money and seats; the end of a sale nudges.
 const AUDIT_PAUSE: Duration = Duration::from_secs(300);
 
 /// Between two looks for mails and webhooks that are due.
@@ -70,13 +70,13 @@ pub async fn run(app: Arc<App>) {
     // Nobody nudges: a mail may wait a second.
     let send_nudge = Notify::new();
     let (relay_nudge, check_nudge) = (app.checkout.relay_nudge(), app.checkout.check_nudge());
-    let changed = app.seatmap.outdated();
+    let (changed, over) = (app.seatmap.outdated(), app.organiser.over());
     tokio::join!(
         every(&app, "expire_holds", sweep, || expire_holds::run(&app)),
         nudged(&app, "apply_webhooks", INBOX_PAUSE, &inbox_nudge, || apply_webhooks::run(&app)),
         nudged(&app, "poll_provider", poll, &provider_back, || poll_provider::run(&app)),
         every(&app, "probe_provider", PROBE_PAUSE, || probe_provider::run(&app)),
-        every(&app, "audit_money", AUDIT_PAUSE, || audit_money::run(&app)),
+        nudged(&app, "audit_money", AUDIT_PAUSE, &over, || audit_money::run(&app)),
         nudged(&app, "send_mails", SEND_PAUSE, &send_nudge, || send_mails::run(&app)),
         nudged(&app, "send_webhooks", SEND_PAUSE, &send_nudge, || send_webhooks::run(&app)),
         nudged(&app, "forget_told", FORGET_PAUSE, &send_nudge, || forget_told::run(&app)),

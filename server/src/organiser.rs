@@ -31,6 +31,7 @@ use seatwire_proto::id::EventId;
 use sqlx::{Postgres, Transaction};
 use std::future::Future;
 use std::sync::Arc;
+use tokio::sync::Notify;
 
 /// Why a change was not made.
 #[derive(Debug, thiserror::Error)]
@@ -84,12 +85,13 @@ pub struct Organiser {
     seatmap: SeatMap,
     sender: Sender,
     clock: Clock,
+    over: Arc<Notify>,
 }
 
 impl Organiser {
     /// An organiser on these rooms.
     #[must_use]
-    pub const fn new(
+    pub fn new(
         store: Store,
         catalogue: Catalogue,
         inventory: Inventory,
@@ -97,7 +99,13 @@ impl Organiser {
         sender: Sender,
         clock: Clock,
     ) -> Self {
-        Self { store, catalogue, inventory, seatmap, sender, clock }
+        Self { store, catalogue, inventory, seatmap, sender, clock, over: Arc::default() }
+    }
+
+    /// Told when an event was closed or cancelled here: its books should agree now.
+    #[must_use]
+    pub fn over(&self) -> Arc<Notify> {
+        self.over.clone()
     }
 
     /// Begins a change: the event's row is this transaction's until it ends.

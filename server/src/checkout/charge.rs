@@ -4,6 +4,7 @@
 
 use super::keyed::Ended;
 use super::order::{OrderEvent, OrderState, next};
+use super::payment::stripe::Turn;
 use super::payment::{Confirmation, Intent, IntentStatus, NewIntent, ProviderError};
 use super::step::{News, Stepped, attempt_key};
 use super::{CheckoutError, CrashPoint, Inner};
@@ -27,7 +28,12 @@ pub(super) const UNAVAILABLE: &str = "provider_unavailable";
 impl Inner {
     /// The provider's name for the order; `Err` is the reason the buyer is told. Each command of the buyer asks by a key
     /// of its own: the provider remembers a failure under its key, and no money can move before an intent is confirmed.
-    pub(super) async fn ensure_intent(&self, row: &OrderRow, command_key: &str) -> Result<String, String> {
+    pub(super) async fn ensure_intent(
+        &self,
+        row: &OrderRow,
+        command_key: &str,
+        turn: Option<&Turn>,
+    ) -> Result<String, String> {
         if let Some(intent) = &row.intent {
             return Ok(intent.clone());
         }
@@ -39,7 +45,7 @@ impl Inner {
             currency: row.currency,
             key: &key,
         };
-        match self.provider.create_intent(&new).await {
+        match self.provider.create_intent(&new, turn).await {
             Ok(intent) => Ok(intent.id),
             Err(error) => {
                 tracing::warn!(order = %row.id, %error, "no intent could be made");
@@ -59,12 +65,13 @@ impl Inner {
         row: OrderRow,
         method: &str,
         under: (IdentityId, IdempotencyKey),
+        turn: Option<&Turn>,
     ) -> Result<Option<Ended>, CheckoutError> {
         let Some(intent) = &row.intent else { return Ok(Some(row.into())) };
         let key = attempt_key(&row);
         let return_url = format!("{}/orders/{}", self.public_url, row.id);
         let confirmation = Confirmation { intent, method, return_url: &return_url, key: &key };
-        let answer = self.provider.confirm(&confirmation).await;
+        let answer = self.provider.confirm(&confirmation, turn).await;
         self.crash(CrashPoint::Confirmed)?;
         if let Ok(seen) = &answer
             && seen.status == IntentStatus::Succeeded

@@ -59,8 +59,8 @@ impl Inner {
             Err(answer) => return Ok(*answer),
         };
         self.crash(CrashPoint::Claimed)?;
-        let row = match self.reserve(&request, id, is_first).await {
-            Ok(Reserved::Order(row)) => *row,
+        let (row, turn) = match self.reserve(&request, id, is_first).await {
+            Ok(Reserved::Order(row, turn)) => (*row, turn),
             Ok(Reserved::Refused(refusal)) => {
                 return Ok(self.answer(request.identity, &request.key, Err(refusal)).await);
             }
@@ -73,7 +73,7 @@ impl Inner {
         let method = request.method.clone();
         let inner = self.clone();
         let under = (request.identity, request.key.clone());
-        let saga = async move { inner.pay_new(row, &method, under).await };
+        let saga = async move { inner.pay_new(row, &method, under, turn).await };
         self.answer_when_settled(saga, request.identity, &request.key, id).await
     }
 
@@ -93,8 +93,8 @@ impl Inner {
             };
             self.begin_again(&row, key.as_str(), &method).await
         };
-        let row = match begun.await {
-            Ok(Ok(row)) => row,
+        let (row, turn) = match begun.await {
+            Ok(Ok(begun)) => begun,
             Ok(Err(refusal)) => return Ok(self.answer(identity, key, Err(refusal)).await),
             Err(error) => {
                 self.give_up_claim(identity, key).await;
@@ -104,7 +104,10 @@ impl Inner {
         let (inner, under) = (self.clone(), (identity, key.clone()));
         let saga = async move {
             inner.crash(CrashPoint::AttemptRecorded)?;
-            if row.state == OrderState::Confirming { inner.confirm(row, &method, under).await } else { Ok(None) }
+            if row.state != OrderState::Confirming {
+                return Ok(None);
+            }
+            inner.confirm(row, &method, under, Some(&turn)).await
         };
         self.answer_when_settled(saga, identity, key, id).await
     }

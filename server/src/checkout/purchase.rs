@@ -14,6 +14,7 @@
 use super::keyed::Ended;
 use super::order::{MAX_ATTEMPTS, OrderEvent, OrderState};
 use super::payment::ProviderError;
+use super::payment::stripe::Turn;
 use super::places::{Limits, behind_fence, reserve_areas, seats};
 use super::step::{News, Stepped, Try};
 use super::{CheckoutError, CheckoutRefusal, CheckoutRequest, CrashPoint, Inner, owe, ticket};
@@ -33,8 +34,8 @@ pub(super) const LOCK_BEYOND_HOLD_MS: u64 = 180_000;
 const MAX_TURNS: usize = 4;
 /// What the first half of a purchase came to.
 pub(super) enum Reserved {
-    /// The order stands and its seats are reserved.
-    Order(Box<OrderRow>),
+    /// The order stands and its seats are reserved; the turn to ask the provider for its money, where one was needed.
+    Order(Box<OrderRow>, Option<Turn>),
     /// Nothing was made.
     Refused(CheckoutRefusal),
 }
@@ -58,7 +59,7 @@ impl Inner {
         is_first: bool,
     ) -> Result<Reserved, CheckoutError> {
         if !is_first && let Some(row) = order::read(self.store.pool(), id).await? {
-            return Ok(Reserved::Order(Box::new(row)));
+            return Ok(Reserved::Order(Box::new(row), None));
         }
         let number = event_number_of(request.hold);
         let Some(event) = self.catalogue.event_by_number(number).await? else {
@@ -85,8 +86,9 @@ impl Inner {
         }
         // Before anything is locked or made: the same key goes on once the provider answers again. Who has no such hold is
         // refused by the lock, and takes no buyer's turn away.
-        if is_open && request.expect_total_minor > 0 {
-            self.must_reach_provider()?;
+        let is_asked = is_open && request.expect_total_minor > 0;
+        if is_asked && !self.provider.has_turn() {
+            return Err(CheckoutError::ProviderAway);
         }
         let instrument = match event.seats_per_instrument {
             Some(_) if request.expect_total_minor > 0 => match self.instrument_of(&request.method).await? {
@@ -95,6 +97,8 @@ impl Inner {
             },
             _ => None,
         };
+        // Behind the refusals above, so that nobody uses up turns with them; a refusal below gives it back.
+        let turn = if is_asked { Some(self.turn()?) } else { None };
         let locked = self.inventory.lock(&event, request.identity, request.hold, id, until_ms).await?;
         let hold = match locked.outcome {
             LockOutcome::Locked(ref hold) => hold,
@@ -111,7 +115,7 @@ impl Inner {
                     let hold = Some(hold.to_wire(&event, locked.server_ms));
                     let push = Push::HoldUpdate { id: request.hold, hold };
                     self.sender.to_identity_at(request.identity, Some(locked.position), None, &push);
-                    return Ok(Reserved::Order(Box::new(row)));
+                    return Ok(Reserved::Order(Box::new(row), turn));
                 }
                 Ok(Written::Refused(refusal)) => refusal,
                 Ok(Written::OtherEpoch) => {
@@ -236,6 +240,7 @@ impl Inner {
         row: OrderRow,
         method: &str,
         under: (IdentityId, IdempotencyKey),
+        turn: Option<Turn>,
     ) -> Result<Option<Ended>, CheckoutError> {
         if row.state != OrderState::Creating {
             return Ok(None);
@@ -243,7 +248,7 @@ impl Inner {
         if row.total_minor == 0 {
             return Ok(Some(self.write(row.id, &[News::Plain(OrderEvent::NothingToPay)]).await?.into_row().into()));
         }
-        let intent = match self.ensure_intent(&row, &row.command_key).await {
+        let intent = match self.ensure_intent(&row, &row.command_key, turn.as_ref()).await {
             Ok(intent) => intent,
             Err(reason) => {
                 return Ok(Some(self.write(row.id, &[News::IntentFailed(&reason)]).await?.into_row().into()));
@@ -260,7 +265,7 @@ impl Inner {
         };
         if let Some(row) = begun {
             self.crash(CrashPoint::AttemptRecorded)?;
-            return self.confirm(row, method, under).await;
+            return self.confirm(row, method, under, turn.as_ref()).await;
         }
         // Somebody else has moved the order, or its event is cancelled: then nothing may be charged for it any more.
         if self.is_event_cancelled(&row).await? {
@@ -272,17 +277,19 @@ impl Inner {
         Ok(None)
     }
 
-    /// Another attempt at an order that was declined; `Err` says why not.
+    /// Another attempt at an order that was declined, and the turn to ask for its money; `Err` says why not.
     pub(super) async fn begin_again(
         &self,
         row: &OrderRow,
         command_key: &str,
         method: &str,
-    ) -> Result<Result<OrderRow, CheckoutRefusal>, CheckoutError> {
+    ) -> Result<Result<(OrderRow, Turn), CheckoutRefusal>, CheckoutError> {
         if let Some(refusal) = pay_refusal(row) {
             return Ok(Err(refusal));
         }
-        self.must_reach_provider()?;
+        if !self.provider.has_turn() {
+            return Err(CheckoutError::ProviderAway);
+        }
         let limits = self.limits_of(row).await?;
         let instrument = match limits.seats_per_instrument {
             Some(_) => match self.instrument_of(method).await? {
@@ -291,17 +298,18 @@ impl Inner {
             },
             None => None,
         };
+        let turn = self.turn()?;
         if row.intent.is_none() {
-            match self.ensure_intent(row, command_key).await {
+            match self.ensure_intent(row, command_key, Some(&turn)).await {
                 Ok(intent) => self.set_intent(row.id, &intent).await?,
                 // Still not to be reached: the order stays payable, the buyer sees the same decline.
-                Err(_) => return Ok(Ok(row.clone())),
+                Err(_) => return Ok(Ok((row.clone(), turn))),
             }
         }
         // What begins behind this is in flight, and goes back with the other money of a cancelled event.
         let begins = Try { method, instrument: instrument.as_deref() };
         Ok(match self.step(row.id, None, &[News::AttemptStarted(begins)]).await {
-            Ok(Stepped::Moved(row)) => Ok(*row),
+            Ok(Stepped::Moved(row)) => Ok((*row, turn)),
             Ok(Stepped::Stays(row)) if self.is_event_cancelled(&row).await? => Err(CheckoutRefusal::PayRefused),
             Ok(Stepped::Stays(row)) => Err(pay_refusal(&row).unwrap_or(CheckoutRefusal::PaymentOpen)),
             Err(error) if broken(&error) == Some(Constraint::InstrumentLimit) => {
@@ -312,8 +320,8 @@ impl Inner {
     }
 
     /// Nothing is begun that needs a provider which is not there, but by the one buyer whose turn it is to find out.
-    fn must_reach_provider(&self) -> Result<(), CheckoutError> {
-        if self.provider.admits_buyer() { Ok(()) } else { Err(CheckoutError::ProviderAway) }
+    fn turn(&self) -> Result<Turn, CheckoutError> {
+        self.provider.take_turn().ok_or(CheckoutError::ProviderAway)
     }
 
     /// The card behind a payment method, by the provider's fingerprint. One that has none, or that the provider does not

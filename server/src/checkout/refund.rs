@@ -9,7 +9,7 @@ use super::payment::{NewRefund, ProviderError, RefundAnswer, RefundStatus};
 use super::resolve::Looked;
 use super::step::{News, Stepped};
 use super::webhook::Applied;
-use super::{CheckoutAnswer, CheckoutError, CheckoutRefusal, Inner, OrderRequest};
+use super::{CheckoutAnswer, CheckoutError, CheckoutRefusal, CrashPoint, Inner, OrderRequest};
 use crate::store::order::OrderRow;
 use crate::store::refund::{self, OpenRefund, RefundLine, RefundState};
 use crate::store::{StoreError, open_payment, order};
@@ -84,6 +84,7 @@ impl Inner {
         let ask = RefundAsk { id: refund_id, by, what, reason };
         Ok(match self.step(id, None, &[News::RefundAsked(&ask)]).await? {
             Stepped::Moved(row) => {
+                self.crash(CrashPoint::RefundRecorded)?;
                 self.check_nudge.notify_one();
                 Ok(*row)
             }
@@ -165,7 +166,10 @@ impl Inner {
         let mut is_unanswered = false;
         for open in open {
             match self.ask_refund(row, &open).await {
-                Ok(answer) => results.push(of_answer(open, answer)),
+                Ok(answer) => {
+                    self.crash(CrashPoint::RefundAnswered)?;
+                    results.push(of_answer(open, answer));
+                }
                 Err(ProviderError::Refused { reason, .. }) => {
                     tracing::error!(order = %row.id, reason, "a refund was refused; a person must look");
                     let failure = Some(reason);
@@ -221,17 +225,21 @@ impl Inner {
         }
     }
 
-    /// What the provider says went back in all, whoever asked for it.
-    async fn see_given_back(&self, row: &OrderRow) -> Result<(), CheckoutError> {
-        let Some(intent) = &row.intent else { return Ok(()) };
-        let back = async {
-            match self.provider.intent(intent).await?.charge {
-                Some(charge) => self.provider.given_back_minor(&charge).await,
-                None => Ok(0),
-            }
+    /// The charge that stands for an order, and what the provider says went back of it in all, whoever asked for it.
+    async fn back_at_provider(&self, row: &OrderRow) -> Result<(Option<String>, i64), ProviderError> {
+        let Some(intent) = &row.intent else { return Ok((None, 0)) };
+        let charge = self.provider.intent(intent).await?.charge;
+        let back_minor = match &charge {
+            Some(charge) => self.provider.given_back_minor(charge).await?,
+            None => 0,
         };
-        match back.await {
-            Ok(back_minor) => {
+        Ok((charge, back_minor))
+    }
+
+    /// Notices what the provider says went back in all.
+    async fn see_given_back(&self, row: &OrderRow) -> Result<(), CheckoutError> {
+        match self.back_at_provider(row).await {
+            Ok((_, back_minor)) => {
                 self.step(row.id, None, &[News::RefundSeen(back_minor)]).await?;
             }
             Err(error) => tracing::warn!(order = %row.id, %error, "what went back is not known yet"),
@@ -243,19 +251,23 @@ impl Inner {
     /// on its own pages), or how a refund stands.
     pub(super) async fn see_refund(&self, row: &OrderRow, object: &Value) -> Result<Applied, CheckoutError> {
         if object["object"] == "charge" {
-            let (Some(charge), Some(said_minor)) = (object["id"].as_str(), object["amount_refunded"].as_i64()) else {
+            let (Some(said), Some(said_minor)) = (object["id"].as_str(), object["amount_refunded"].as_i64()) else {
                 return Ok(Applied::Done);
             };
             if said_minor > row.refunded_minor {
-                // The charge itself decides, not what was said of it.
-                let back_minor = match self.provider.given_back_minor(charge).await {
-                    Ok(back_minor) => back_minor,
+                // The charge itself decides, not what was said of it; and it is the one the order's own intent names, or
+                // the refund of somebody else's would void these tickets.
+                let (charge, back_minor) = match self.back_at_provider(row).await {
+                    Ok(back) => back,
                     Err(ProviderError::Refused { .. }) => return Ok(Applied::Contradicted),
                     Err(error) => {
                         tracing::warn!(order = %row.id, %error, "how much went back is not known yet");
                         return Ok(Applied::NotYet);
                     }
                 };
+                if charge.as_deref() != Some(said) {
+                    return Ok(Applied::Contradicted);
+                }
                 self.step(row.id, None, &[News::RefundSeen(back_minor)]).await?;
             }
             return Ok(Applied::Done);
@@ -273,18 +285,12 @@ impl Inner {
     async fn see_reversal(&self, row: &OrderRow, id: &str) -> Result<Applied, CheckoutError> {
         let said = async {
             let answer = self.provider.refund_by_id(id).await?;
-            let charge = match &row.intent {
-                Some(intent) => self.provider.intent(intent).await?.charge,
-                None => None,
-            };
-            let back_minor = match charge {
-                Some(charge) => self.provider.given_back_minor(&charge).await?,
-                None => 0,
-            };
+            let (_, back_minor) = self.back_at_provider(row).await?;
             Ok::<_, ProviderError>((answer, back_minor))
         };
         let (answer, back_minor) = match said.await {
             Ok(said) => said,
+            Err(ProviderError::Refused { .. }) => return Ok(Applied::Contradicted),
             Err(error) => {
                 tracing::warn!(order = %row.id, %error, "whether a refund came back is not known yet");
                 return Ok(Applied::NotYet);

@@ -106,10 +106,14 @@ pub enum CrashPoint {
     Confirmed,
     /// The provider has cancelled; we have not written so.
     Fenced,
+    /// A refund is recorded; the provider was not asked.
+    RefundRecorded,
+    /// The provider has given money back; we have not written so.
+    RefundAnswered,
 }
 
 impl CrashPoint {
-    /// All of them.
+    /// Those of a purchase.
     pub const ALL: &'static [CrashPoint] = &[
         Self::Claimed,
         Self::Locked,
@@ -119,4 +123,16 @@ impl CrashPoint {
         Self::Confirmed,
         Self::Fenced,
     ];
+    /// Those of a refund.
+    pub const REFUND: &'static [CrashPoint] = &[Self::RefundRecorded, Self::RefundAnswered];
+
+    /// Where this process is to die, for tests of recovery that look from outside: the name of a point in
+    /// `SEATWIRE_DIE_AT`. A program that is built for use knows of no such thing.
+    pub(super) fn of_this_process() -> Option<Self> {
+        if !cfg!(debug_assertions) {
+            return None;
+        }
+        let name = std::env::var("SEATWIRE_DIE_AT").ok()?;
+        Self::ALL.iter().chain(Self::REFUND).copied().find(|point| format!("{point:?}") == name)
+    }
 }

@@ -45,6 +45,9 @@ impl Organiser {
             event_change::set_state(&mut *transaction, event, state, reason.as_deref()).await?;
             let detail = serde_json::json!({"from": locked.state, "to": state, "reason": reason});
             organiser.commit(transaction, &by, "event.state", event, detail).await?;
+            if matches!(state, EventState::Closed | EventState::Cancelled) {
+                organiser.over.notify_one();
+            }
             organiser.tell_now(event).await
         })
         .await

@@ -19,9 +19,12 @@ pub struct InboxEvent {
     pub received_ms: u64,
     /// Times it could not be applied.
     pub tries_n: u32,
+    /// We have read it in the provider's own list, so that it is true; else it was brought to us.
+    pub is_from_list: bool,
 }
 
-/// Keeps events; the names of those that were not there.
+/// Keeps events; the names of those that were not there. What is read in the provider's list takes the place of what was
+/// brought under the same name and is not applied yet, and counts as well.
 ///
 /// # Errors
 /// When Postgres cannot answer.
@@ -32,18 +35,25 @@ pub async fn insert(
 ) -> Result<HashSet<String>, StoreError> {
     let column = |of: fn(&InboxEvent) -> &str| events.iter().map(|event| of(event).to_owned()).collect::<Vec<_>>();
     let intents: Vec<Option<String>> = events.iter().map(|event| event.intent.clone()).collect();
+    let from_list: Vec<bool> = events.iter().map(|event| event.is_from_list).collect();
     let received_ms: Vec<i64> = events.iter().map(|event| event.received_ms.cast_signed()).collect();
     let new = sqlx::query_scalar!(
-        "insert into webhook_inbox (provider, provider_event_id, kind, intent_id, body, received_ms, due_ms)
-         select $1, id, kind, intent, body, received_ms, received_ms
-         from unnest($2::text[], $3::text[], $4::text[], $5::text[], $6::bigint[]) as t(id, kind, intent, body, received_ms)
-         on conflict (provider, provider_event_id) do nothing returning provider_event_id",
+        "insert into webhook_inbox (provider, provider_event_id, kind, intent_id, body, received_ms, due_ms, is_from_list)
+         select distinct on (id) $1, id, kind, intent, body, received_ms, received_ms, is_from_list
+         from unnest($2::text[], $3::text[], $4::text[], $5::text[], $6::bigint[], $7::boolean[])
+             as t(id, kind, intent, body, received_ms, is_from_list)
+         order by id, is_from_list desc
+         on conflict (provider, provider_event_id) do update set kind = excluded.kind, intent_id = excluded.intent_id,
+             body = excluded.body, is_from_list = true, due_ms = least(webhook_inbox.due_ms, excluded.due_ms)
+         where excluded.is_from_list and not webhook_inbox.is_from_list and webhook_inbox.applied_ms is null
+         returning provider_event_id",
         provider,
         &column(|event| &event.id),
         &column(|event| &event.kind),
         &intents as &[Option<String>],
         &column(|event| &event.body),
-        &received_ms
+        &received_ms,
+        &from_list
     )
     .fetch_all(executor)
     .await?;
@@ -67,7 +77,7 @@ pub async fn take(
              select provider, provider_event_id from webhook_inbox
              where provider = $1 and applied_ms is null and due_ms <= $2 order by due_ms limit $4
              for update skip locked)
-         returning provider_event_id, kind, intent_id, body, received_ms, tries_n",
+         returning provider_event_id, kind, intent_id, body, received_ms, tries_n, is_from_list",
         provider,
         now_ms.cast_signed(),
         until_ms.cast_signed(),
@@ -84,6 +94,7 @@ pub async fn take(
             body: row.body,
             received_ms: row.received_ms.cast_unsigned(),
             tries_n: row.tries_n.cast_unsigned(),
+            is_from_list: row.is_from_list,
         })
         .collect();
     events.sort_by_key(|event| event.received_ms);
@@ -121,6 +132,38 @@ pub async fn put_off(executor: impl PgExecutor<'_>, provider: &str, id: &str, du
         provider,
         id,
         due_ms.cast_signed()
+    )
+    .execute(executor)
+    .await?;
+    Ok(())
+}
+
+/// Gives an event back that was taken and not tried.
+///
+/// # Errors
+/// When Postgres cannot answer.
+pub async fn give_back(executor: impl PgExecutor<'_>, provider: &str, id: &str, due_ms: u64) -> Result<(), StoreError> {
+    sqlx::query!(
+        "update webhook_inbox set due_ms = $3, tries_n = greatest(tries_n - 1, 0)
+         where provider = $1 and provider_event_id = $2",
+        provider,
+        id,
+        due_ms.cast_signed()
+    )
+    .execute(executor)
+    .await?;
+    Ok(())
+}
+
+/// Whatever waits is due now.
+///
+/// # Errors
+/// When Postgres cannot answer.
+pub async fn hasten(executor: impl PgExecutor<'_>, provider: &str, now_ms: u64) -> Result<(), StoreError> {
+    sqlx::query!(
+        "update webhook_inbox set due_ms = $2 where provider = $1 and applied_ms is null and due_ms > $2",
+        provider,
+        now_ms.cast_signed()
     )
     .execute(executor)
     .await?;

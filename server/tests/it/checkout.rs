@@ -1,11 +1,13 @@
 //! The till, against real stores and the simulator.
 
 mod admin;
+mod alarm;
 pub(crate) mod books;
 mod cancelled;
 mod circuit;
 mod crash;
 mod dead_node;
+mod dead_steps;
 mod dispute;
 mod hearsay;
 mod instrument;

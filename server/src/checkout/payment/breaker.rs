@@ -52,6 +52,8 @@ pub(super) enum Turned {
 /// One buyer's turn while it is open.
 #[derive(Debug, Clone, Copy)]
 struct Trial {
+    /// Whose it is.
+    turn: u64,
     /// Behind this the next one has a turn.
     until: Instant,
     /// Calls it may make, by kind.
@@ -73,27 +75,45 @@ struct Open {
 /// The circuit.
 #[derive(Debug, Default)]
 pub(super) struct Breaker {
+    /// Turns there were.
+    turns_n: u64,
     /// Failures in a row, by kind.
     failures_n: [u32; 3],
     open: Option<Open>,
 }
 
 impl Breaker {
-    /// Whether a buyer may begin to pay now: it is closed, or this is the one who tries.
-    pub(super) fn admits_buyer(&mut self, now: Instant) -> bool {
-        let Some(open) = &mut self.open else { return true };
-        if now < open.next_try || open.trial.is_some_and(|trial| now < trial.until) {
-            return false;
+    /// Whether a buyer could begin to pay now: it is closed, or there is a turn to be had.
+    pub(super) fn has_turn(&self, now: Instant) -> bool {
+        let is_free = |open: &Open| now >= open.next_try && open.trial.is_none_or(|trial| now >= trial.until);
+        self.open.as_ref().is_none_or(is_free)
+    }
+
+    /// A buyer begins to pay: freely where it is closed, else as the one who tries; `None`: not now.
+    pub(super) fn take_turn(&mut self, now: Instant) -> Option<Option<u64>> {
+        if !self.has_turn(now) {
+            return None;
         }
-        open.trial = Some(Trial { until: now + OPEN_FOR, may: [true; 3] });
-        true
+        let Some(open) = &mut self.open else { return Some(None) };
+        self.turns_n += 1;
+        open.trial = Some(Trial { turn: self.turns_n, until: now + OPEN_FOR, may: [true; 3] });
+        Some(Some(self.turns_n))
+    }
+
+    /// A turn is over. One that asked the provider nothing is the next buyer's at once.
+    pub(super) fn give_back(&mut self, turn: u64) {
+        if let Some(open) = &mut self.open {
+            open.trial.take_if(|trial| trial.turn == turn && trial.may == [true; 3]);
+        }
     }
 
     /// Whether a call on the way to a charge may be made now: it is closed, or the call belongs to the buyer who tries.
-    pub(super) fn admits(&mut self, call: Call, now: Instant) -> bool {
+    pub(super) fn admits(&mut self, call: Call, turn: Option<u64>, now: Instant) -> bool {
         let Some(open) = &mut self.open else { return true };
         match &mut open.trial {
-            Some(trial) if now < trial.until => std::mem::take(&mut trial.may[call as usize]),
+            Some(trial) if now < trial.until && turn == Some(trial.turn) => {
+                std::mem::take(&mut trial.may[call as usize])
+            }
             _ => false,
         }
     }
@@ -151,23 +171,32 @@ mod tests {
         }
     }
 
+    /// The turn of the one who tries.
+    fn taken(breaker: &mut Breaker, now: Instant) -> Option<u64> {
+        let turn = breaker.take_turn(now).expect("a turn");
+        assert!(turn.is_some(), "it is open");
+        turn
+    }
+
     #[test]
     fn failures_in_a_row_open_it_and_one_answer_of_their_kind_closes_it() {
         for call in [Call::Read, Call::Write, Call::Charge] {
             let now = Instant::now();
             let mut breaker = Breaker::default();
             fails(&mut breaker, call, FAILURES_TO_OPEN - 1, now);
-            assert!(breaker.admits(Call::Charge, now));
+            assert!(breaker.admits(Call::Charge, None, now) && breaker.take_turn(now) == Some(None));
             assert_eq!(breaker.hear(call, Heard::Answer, now), Turned::Not);
             fails(&mut breaker, call, FAILURES_TO_OPEN - 1, now);
             assert_eq!(breaker.hear(call, Heard::Failure, now), Turned::Open);
-            assert!(!breaker.admits_buyer(now) && !breaker.admits(Call::Charge, now) && !breaker.is_closed());
+            assert!(!breaker.has_turn(now) && !breaker.admits(Call::Charge, None, now) && !breaker.is_closed());
             let later = now + OPEN_FOR;
-            assert!(!breaker.admits(Call::Charge, later), "who did not ask for a turn has none");
-            assert!(breaker.admits_buyer(later) && !breaker.admits_buyer(later), "one may try, and only one");
-            assert!(breaker.admits(Call::Charge, later) && !breaker.admits(Call::Charge, later), "once");
+            assert!(!breaker.admits(Call::Charge, None, later), "who did not ask for a turn has none");
+            let turn = taken(&mut breaker, later);
+            assert_eq!((breaker.take_turn(later), breaker.has_turn(later)), (None, false), "one may try, and only one");
+            assert!(!breaker.admits(Call::Charge, None, later), "nor has anybody else, meanwhile");
+            assert!(breaker.admits(Call::Charge, turn, later) && !breaker.admits(Call::Charge, turn, later), "once");
             assert_eq!(breaker.hear(call, Heard::Answer, later), Turned::Closed);
-            assert!(breaker.admits_buyer(later) && breaker.admits(Call::Charge, later) && breaker.is_closed());
+            assert!(breaker.has_turn(later) && breaker.admits(Call::Charge, None, later) && breaker.is_closed());
         }
     }
 
@@ -182,16 +211,18 @@ mod tests {
         }
         assert!(!breaker.is_closed(), "what answers meanwhile does not count");
         let later = now + OPEN_FOR;
-        assert!(!breaker.admits_buyer(now) && breaker.admits_buyer(later));
-        assert!(breaker.admits(Call::Write, later));
+        assert!(!breaker.has_turn(now));
+        let turn = taken(&mut breaker, later);
+        assert!(breaker.admits(Call::Write, turn, later));
         assert_eq!(breaker.hear(Call::Write, Heard::Answer, later), Turned::Not);
         assert_eq!(breaker.hear(Call::Read, Heard::Answer, later), Turned::Not);
-        assert!(!breaker.admits_buyer(later), "its turn is not over");
-        assert!(breaker.admits(Call::Charge, later) && !breaker.admits(Call::Charge, later));
+        assert!(!breaker.has_turn(later), "its turn is not over");
+        assert!(breaker.admits(Call::Charge, turn, later) && !breaker.admits(Call::Charge, turn, later));
         breaker.hear(Call::Charge, Heard::Failure, later);
-        assert!(!breaker.admits_buyer(later) && !breaker.admits(Call::Write, later));
+        assert!(!breaker.has_turn(later) && !breaker.admits(Call::Write, turn, later));
         let last = later + OPEN_FOR;
-        assert!(breaker.admits_buyer(last) && breaker.admits(Call::Charge, last));
+        let turn = taken(&mut breaker, last);
+        assert!(breaker.admits(Call::Charge, turn, last));
         assert_eq!(breaker.hear(Call::Charge, Heard::Answer, last), Turned::Closed);
     }
 
@@ -201,10 +232,29 @@ mod tests {
         let mut breaker = Breaker::default();
         fails(&mut breaker, Call::Charge, FAILURES_TO_OPEN, now);
         let later = now + OPEN_FOR;
-        assert!(breaker.admits_buyer(later) && !breaker.admits_buyer(later));
+        let turn = taken(&mut breaker, later);
+        assert!(!breaker.has_turn(later));
         let last = later + OPEN_FOR;
-        assert!(!breaker.admits(Call::Charge, last), "too late");
-        assert!(breaker.admits_buyer(last) && breaker.admits(Call::Charge, last));
+        assert!(!breaker.admits(Call::Charge, turn, last), "too late");
+        let next = taken(&mut breaker, last);
+        assert!(!breaker.admits(Call::Charge, turn, last), "the turn is another's");
+        assert!(breaker.admits(Call::Charge, next, last));
+    }
+
+    #[test]
+    fn a_turn_in_which_nothing_was_asked_is_the_next_buyers_at_once() {
+        let now = Instant::now();
+        let mut breaker = Breaker::default();
+        fails(&mut breaker, Call::Charge, FAILURES_TO_OPEN, now);
+        let later = now + OPEN_FOR;
+        let first = taken(&mut breaker, later);
+        breaker.give_back(first.expect("a turn"));
+        let second = taken(&mut breaker, later);
+        breaker.give_back(first.expect("a turn"));
+        assert!(!breaker.has_turn(later), "nobody gives back what is another's");
+        assert!(breaker.admits(Call::Write, second, later));
+        breaker.give_back(second.expect("a turn"));
+        assert!(!breaker.has_turn(later), "it was used");
     }
 
     #[test]
@@ -213,12 +263,12 @@ mod tests {
         let mut breaker = Breaker::default();
         fails(&mut breaker, Call::Charge, FAILURES_TO_OPEN, now);
         fails(&mut breaker, Call::Read, FAILURES_OF_OUTAGE, now);
-        assert!(!breaker.admits_buyer(now));
+        assert!(!breaker.has_turn(now));
         assert_eq!(breaker.hear(Call::Read, Heard::Answer, now), Turned::Answering);
         assert_eq!(breaker.hear(Call::Read, Heard::Answer, now), Turned::Not, "said once");
-        assert!(!breaker.is_closed() && breaker.admits_buyer(now) && !breaker.admits_buyer(now));
+        assert!(!breaker.is_closed() && taken(&mut breaker, now).is_some() && !breaker.has_turn(now));
         breaker.hear(Call::Charge, Heard::Failure, now);
-        assert!(!breaker.is_closed() && !breaker.admits_buyer(now));
+        assert!(!breaker.is_closed() && !breaker.has_turn(now));
     }
 
     #[test]
@@ -226,6 +276,6 @@ mod tests {
         let now = Instant::now();
         let mut breaker = Breaker::default();
         assert_eq!(breaker.hear(Call::Read, Heard::Stranger, now), Turned::Open);
-        assert!(!breaker.admits_buyer(now));
+        assert!(!breaker.has_turn(now));
     }
 }

@@ -17,6 +17,7 @@ use http_body_util::Full;
 use parking_lot::Mutex;
 use serde::Deserialize;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 use tokio::sync::Notify;
 use wire::{RawCharge, RawIntent, RawMethod, RawPage, RawRefund, read_error};
@@ -46,6 +47,24 @@ pub struct Provider {
     timeout: Duration,
     breaker: Arc<Mutex<Breaker>>,
     back: Arc<Notify>,
+    is_back: Arc<AtomicBool>,
+}
+
+/// A buyer's leave to begin to pay. While the circuit is open there is one at a time, and the calls on the way to a charge
+/// are its alone; one that ends before it asked anything is the next buyer's.
+#[derive(Debug)]
+pub struct Turn {
+    /// `None`: the circuit was closed.
+    number: Option<u64>,
+    breaker: Arc<Mutex<Breaker>>,
+}
+
+impl Drop for Turn {
+    fn drop(&mut self) {
+        if let Some(number) = self.number {
+            self.breaker.lock().give_back(number);
+        }
+    }
 }
 
 impl Provider {
@@ -62,6 +81,7 @@ impl Provider {
             timeout,
             breaker: Arc::default(),
             back: Arc::default(),
+            is_back: Arc::default(),
         })
     }
 
@@ -69,7 +89,7 @@ impl Provider {
     ///
     /// # Errors
     /// As [`ProviderError`] says; no money can have moved.
-    pub async fn create_intent(&self, new: &NewIntent<'_>) -> Result<Intent, ProviderError> {
+    pub async fn create_intent(&self, new: &NewIntent<'_>, turn: Option<&Turn>) -> Result<Intent, ProviderError> {
         let form = [
             ("amount", new.amount_minor.to_string()),
             ("currency", new.currency.as_str().to_ascii_lowercase()),
@@ -77,18 +97,18 @@ impl Provider {
             ("description", format!("Order {}", new.reference)),
             ("metadata[order]", new.order.to_string()),
         ];
-        self.post_money::<RawIntent>(Call::Write, "/v1/payment_intents", new.key, &form).await?.try_into()
+        self.post_money::<RawIntent>(Call::Write, turn, "/v1/payment_intents", new.key, &form).await?.try_into()
     }
 
     /// Asks for the money.
     ///
     /// # Errors
     /// `Refused` is a definite no; `Unknown` means that money may have moved.
-    pub async fn confirm(&self, confirmation: &Confirmation<'_>) -> Result<Intent, ProviderError> {
+    pub async fn confirm(&self, confirmation: &Confirmation<'_>, turn: Option<&Turn>) -> Result<Intent, ProviderError> {
         let form =
             [("payment_method", confirmation.method.to_owned()), ("return_url", confirmation.return_url.to_owned())];
         let path = format!("/v1/payment_intents/{}/confirm", confirmation.intent);
-        self.post_money::<RawIntent>(Call::Charge, &path, confirmation.key, &form).await?.try_into()
+        self.post_money::<RawIntent>(Call::Charge, turn, &path, confirmation.key, &form).await?.try_into()
     }
 
     /// Looks at an intent.
@@ -96,7 +116,7 @@ impl Provider {
     /// # Errors
     /// Any but success says nothing of the intent.
     pub async fn intent(&self, id: &str) -> Result<Intent, ProviderError> {
-        let path = format!("/v1/payment_intents/{id}");
+        let path = format!("/v1/payment_intents/{}", plain(id)?);
         self.call::<RawIntent>(Call::Read, &path, None, &[]).await?.try_into()
     }
 
@@ -128,7 +148,7 @@ impl Provider {
     /// # Errors
     /// Any but success says nothing of the refund.
     pub async fn refund_by_id(&self, id: &str) -> Result<RefundAnswer, ProviderError> {
-        self.call::<RawRefund>(Call::Read, &format!("/v1/refunds/{id}"), None, &[]).await?.try_into()
+        self.call::<RawRefund>(Call::Read, &format!("/v1/refunds/{}", plain(id)?), None, &[]).await?.try_into()
     }
 
     /// The refund of an intent that carries our name, if the provider has it.
@@ -151,8 +171,8 @@ impl Provider {
     /// # Errors
     /// Any but success says nothing of the charge.
     pub async fn given_back_minor(&self, charge: &str) -> Result<i64, ProviderError> {
-        let charge: RawCharge = self.call(Call::Read, &format!("/v1/charges/{charge}"), None, &[]).await?;
-        Ok(charge.amount_refunded)
+        let path = format!("/v1/charges/{}", plain(charge)?);
+        Ok(self.call::<RawCharge>(Call::Read, &path, None, &[]).await?.amount_refunded)
     }
 
     /// The fingerprint of the card behind a payment method; `None`: it has none.
@@ -160,11 +180,7 @@ impl Provider {
     /// # Errors
     /// `Refused`: there is no such method, or it is not shown.
     pub async fn fingerprint(&self, method: &str) -> Result<Option<String>, ProviderError> {
-        // What a buyer sends as a method must not lead anywhere else: a name is one plain part of a path, or nobody's.
-        if method.is_empty() || !method.bytes().all(|byte| byte.is_ascii_alphanumeric() || byte == b'_') {
-            return Err(ProviderError::Refused { reason: "resource_missing".to_owned(), charge: None });
-        }
-        let path = format!("/v1/payment_methods/{method}");
+        let path = format!("/v1/payment_methods/{}", plain(method)?);
         Ok(self.call::<RawMethod>(Call::Read, &path, None, &[]).await?.fingerprint())
     }
 
@@ -185,7 +201,7 @@ impl Provider {
         }
         if let Some(id) = id {
             path.push_str("&ending_before=");
-            path.push_str(id);
+            path.push_str(plain(id)?);
         }
         self.call(Call::Read, &path, None, &[]).await
     }
@@ -196,10 +212,28 @@ impl Provider {
         self.back.clone()
     }
 
-    /// Whether a buyer may begin to pay now: not while it fails again and again, but for one buyer each time who tries.
+    /// Whether it is back and nobody has caught up with what was missed.
     #[must_use]
-    pub fn admits_buyer(&self) -> bool {
-        self.breaker.lock().admits_buyer(Instant::now())
+    pub fn is_back(&self) -> bool {
+        self.is_back.load(Ordering::Relaxed)
+    }
+
+    /// What was missed is caught up with.
+    pub fn caught_up(&self) {
+        self.is_back.store(false, Ordering::Relaxed);
+    }
+
+    /// Whether a buyer could begin to pay now: not while it fails again and again, but for one each time who tries.
+    #[must_use]
+    pub fn has_turn(&self) -> bool {
+        self.breaker.lock().has_turn(Instant::now())
+    }
+
+    /// A buyer begins to pay; `None`: not now, as [`Self::has_turn`] says.
+    #[must_use]
+    pub fn take_turn(&self) -> Option<Turn> {
+        let number = self.breaker.lock().take_turn(Instant::now())?;
+        Some(Turn { number, breaker: self.breaker.clone() })
     }
 
     /// Whether it is asked for money now: false while it fails again and again.
@@ -208,15 +242,17 @@ impl Provider {
         self.breaker.lock().is_closed()
     }
 
-    /// A call that leads to a charge: not made while the circuit is open.
+    /// A call that leads to a charge: not made while the circuit is open, but by the one whose turn it is.
     async fn post_money<T: for<'de> Deserialize<'de>>(
         &self,
         call: Call,
+        turn: Option<&Turn>,
         path: &str,
         key: &str,
         form: &[(&str, String)],
     ) -> Result<T, ProviderError> {
-        if !self.breaker.lock().admits(call, Instant::now()) {
+        let turn = turn.and_then(|turn| turn.number);
+        if !self.breaker.lock().admits(call, turn, Instant::now()) {
             return Err(ProviderError::NotBegun("the provider has failed again and again".into()));
         }
         self.post(call, path, Some(key), form).await
@@ -243,6 +279,7 @@ impl Provider {
             tracing::error!(?turned, ?call, "the circuit to the payment provider has changed");
         }
         if matches!(turned, Turned::Answering | Turned::Closed) {
+            self.is_back.store(true, Ordering::Relaxed);
             self.back.notify_one();
         }
         answer
@@ -320,4 +357,13 @@ impl Provider {
             error => error,
         })
     }
+}
+
+/// A name of the provider's as part of a path. What a buyer or a webhook calls one must not lead anywhere else: a name is
+/// one plain part, or nobody's.
+fn plain(id: &str) -> Result<&str, ProviderError> {
+    if id.is_empty() || !id.bytes().all(|byte| byte.is_ascii_alphanumeric() || byte == b'_') {
+        return Err(ProviderError::Refused { reason: "resource_missing".to_owned(), charge: None });
+    }
+    Ok(id)
 }

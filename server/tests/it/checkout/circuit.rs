@@ -141,3 +141,73 @@ async fn after_an_outage_the_list_of_events_is_read_first() {
     }
     till.check_books().await;
 }
+
+/// Orders whose buyers have paid at the bank, of which the till was told nothing.
+async fn approved(till: &Till, n: u32) -> Vec<(Buyer, Value)> {
+    let mut orders = Vec::new();
+    for seat in 0..n {
+        let (buyer, hold) = till.buyer_with(&[2 * seat]).await;
+        let order = till.bought(buyer, &hold, "pm_card_authenticationRequired").await;
+        till.press(&order, "approve").await;
+        orders.push((buyer, order));
+    }
+    orders
+}
+
+async fn until_all_are_sold(till: &Till, orders: &[(Buyer, Value)]) {
+    eventually("all to be paid", || async {
+        let sql = "select count(*) from orders where state = 'fulfilled'";
+        let sold: i64 = sqlx::query_scalar(sql).fetch_one(till.app.store.pool()).await.expect("counts");
+        (sold == orders.len() as i64).then_some(())
+    })
+    .await;
+}
+
+const QUIET: [(&str, &str); 3] = [
+    ("SEATWIRE_POLL_PROVIDER_MS", "3600000"),
+    ("SEATWIRE_RECONCILE_MS", "60000"),
+    ("SEATWIRE_WEBHOOK_SECRETS", "whsec_new"),
+];
+
+#[tokio::test(flavor = "multi_thread")]
+async fn words_of_many_orders_are_asked_about_side_by_side() {
+    let settings = [QUIET[0], QUIET[1], QUIET[2], ("SEATWIRE_PAYMENT_TIMEOUT_MS", "5000")];
+    let till = Till::open_with(&Default::default(), &settings).await;
+    let orders = approved(&till, 16).await;
+    let events = till.events().await;
+    till.faults(&[("delay_ms", "1000")]).await;
+    let began = std::time::Instant::now();
+    for event in events.iter().filter(|event| event["type"] == "payment_intent.succeeded") {
+        till.tell("whsec_new", event).await;
+    }
+    until_all_are_sold(&till, &orders).await;
+    assert!(began.elapsed().as_secs() < 12, "one after the other they take sixteen seconds: {:?}", began.elapsed());
+    till.faults(&[("delay_ms", "0")]).await;
+    till.check_books().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn what_waited_ever_longer_is_due_when_the_provider_is_back() {
+    let till = Till::open_with(&Default::default(), &QUIET).await;
+    let (buyer, hold) = till.buyer_with(&[1]).await;
+    let order = till.bought(buyer, &hold, "pm_card_visa").await;
+    let charge = till.ledger().await["intents"][0]["charges"][0].clone();
+    // A word that only a question can settle, put off for an hour.
+    let intent = till.ledger().await["intents"][0]["id"].clone();
+    let object = json!({"object": "charge", "id": charge["id"], "payment_intent": intent, "amount_refunded": 1});
+    let event = json!({"id": "evt_late", "type": "charge.refunded", "created": 1, "data": {"object": object}});
+    open_circuit(&till).await;
+    till.tell("whsec_new", &event).await;
+    assert_eq!(till.fate(&event).await, super::webhook::Fate::PutOff);
+    let sql = "update webhook_inbox set due_ms = due_ms + 3600000 where provider_event_id = 'evt_late'";
+    sqlx::query(sql).execute(till.app.store.pool()).await.expect("waits");
+    till.faults(&[("outage", "none")]).await;
+    eventually("the word to be looked at", || async {
+        let sql = "select applied_ms is not null from webhook_inbox where provider_event_id = 'evt_late'";
+        let is_applied = sqlx::query_scalar::<_, bool>(sql).fetch_one(till.app.store.pool()).await;
+        is_applied.expect("reads").then_some(())
+    })
+    .await;
+    assert_eq!(till.order(buyer, &order["id"]).await["state"], "paid");
+    till.check_books().await;
+}

@@ -161,7 +161,7 @@ async fn die_at(death: Death) {
     assert_eq!(violations(scene.stage.store.pool(), &scene.ledger().await, true).await, Vec::<String>::new());
 }
 
-fn charges(ledger: &Value) -> usize {
+pub(super) fn charges(ledger: &Value) -> usize {
     let intents = ledger["intents"].as_array().expect("a list");
     let charges = intents.iter().flat_map(|intent| intent["charges"].as_array().expect("a list"));
     charges.filter(|charge| charge["paid"] == true).count()

@@ -90,6 +90,40 @@ async fn a_signed_word_of_a_refund_nobody_made_voids_no_ticket() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn a_signed_word_that_names_a_charge_of_somebody_else_voids_no_ticket() {
+    let quiet = [("SEATWIRE_POLL_PROVIDER_MS", "3600000"), SECRETS[0]];
+    let till = Till::open_with(&Default::default(), &quiet).await;
+    let mut orders = Vec::new();
+    for seat in [1, 20] {
+        let (buyer, hold) = till.buyer_with(&[seat]).await;
+        orders.push((buyer, till.bought(buyer, &hold, "pm_card_visa").await));
+    }
+    let intents = till.ledger().await["intents"].clone();
+    // The other buyer's money is back, whole and truly.
+    let http = reqwest::Client::new();
+    let ask = http.post(format!("{}/v1/refunds", till.payment_url)).bearer_auth("sk_test_it");
+    let form = [("payment_intent", intents[1]["id"].as_str().expect("an id"))];
+    assert_eq!(ask.form(&form).send().await.expect("answers").status(), 200);
+    let back = intents[1]["charges"][0]["id"].as_str().expect("an id");
+    for (n, id) in [back.to_owned(), format!("ch_x/../{back}"), format!("{back}?expand=x")].into_iter().enumerate() {
+        let object = json!({"object": "charge", "id": id, "payment_intent": intents[0]["id"], "amount_refunded": 4750});
+        let event =
+            json!({"id": format!("evt_back_{n}"), "type": "charge.refunded", "created": 1, "data": {"object": object}});
+        till.tell("whsec_new", &event).await;
+        assert_eq!(till.fate(&event).await, Fate::PutOff);
+    }
+    // Nor may a name of a refund lead anywhere else than to a refund.
+    let object = json!({"object": "refund", "id": format!("../charges/{back}"), "payment_intent": intents[0]["id"],
+        "status": "failed"});
+    let event = json!({"id": "evt_failed", "type": "refund.failed", "created": 1, "data": {"object": object}});
+    till.tell("whsec_new", &event).await;
+    assert_eq!(till.fate(&event).await, Fate::PutOff);
+    let (buyer, order) = &orders[0];
+    let now = till.order(*buyer, &order["id"]).await;
+    assert_eq!((&now["state"], &now["tickets"][0]["state"]), (&json!("paid"), &json!("valid")), "{now}");
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn a_word_that_cannot_be_checked_waits_until_the_provider_answers() {
     let quiet = [("SEATWIRE_POLL_PROVIDER_MS", "3600000"), ("SEATWIRE_RECONCILE_MS", "60000"), SECRETS[0]];
     let till = Till::open_with(&Default::default(), &quiet).await;

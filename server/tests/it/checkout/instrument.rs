@@ -9,11 +9,15 @@ use serde_json::{Value, json};
 
 async fn limited(seats: i32) -> Till {
     let till = Till::open().await;
+    limit(&till, seats).await;
+    till
+}
+
+async fn limit(till: &Till, seats: i32) {
     let event: EventId = till.event.parse().expect("an id");
     let sql = "update events set seats_per_instrument = $2, revision = revision + 1 where id = $1";
     sqlx::query(sql).bind(event.uuid()).bind(seats).execute(till.app.store.pool()).await.expect("sets");
     till.app.catalogue.refresh(event).await.expect("reads").expect("the event");
-    till
 }
 
 async fn used(till: &Till) -> i64 {
@@ -183,4 +187,31 @@ async fn giving_back_more_than_was_counted_leaves_nothing_and_does_not_fail() {
     till.refund(&order["id"], RefundWhat::All).await.expect("begins");
     till.until(buyer, &order["id"], "refunded").await;
     assert_eq!(used(&till).await, 0);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn who_is_refused_takes_no_turn_of_an_open_circuit_away() {
+    let till = Till::open().await;
+    // Charges fail again and again, reads do not: one buyer each time may try.
+    futures_util::future::join_all((100..120).map(|seat| {
+        let till = &till;
+        async move {
+            let (buyer, hold) = till.buyer_with(&[seat]).await;
+            till.checkout(buyer, &hold, "pm_sim_timeout_not_charged").await
+        }
+    }))
+    .await;
+    assert!(!till.app.checkout.is_provider_open(), "twenty charges in a row have failed");
+    limit(&till, 3).await;
+    let (refused, basket) = till.buyer_with(&[1]).await;
+    let (good, hold) = till.buyer_with(&[3]).await;
+    let uncounted = async || till.checkout(refused, &basket, "pm_sim_no_fingerprint").await;
+    crate::support::eventually("a turn", || async { (code(&uncounted().await) != "unavailable").then_some(()) }).await;
+    for _ in 0..3 {
+        let answer = uncounted().await;
+        assert_ne!(code(&answer), "unavailable", "who was refused has left the turn: {answer}");
+    }
+    let paid = till.checkout(good, &hold, "pm_card_visa").await;
+    assert_eq!(paid["order"]["state"], "paid", "{paid}");
+    assert!(till.app.checkout.is_provider_open());
 }
