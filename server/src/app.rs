@@ -10,6 +10,7 @@ use crate::inventory::Inventory;
 use crate::metrics::Metrics;
 use crate::notice::Notices;
 use crate::organiser::Organiser;
+use crate::organiser::key::Keyring;
 use crate::seatmap::{Feed, SeatMap};
 use crate::sender::Sender;
 use crate::shutdown::Shutdown;
@@ -46,6 +47,8 @@ pub struct App {
     pub waitlist: Waitlist,
     /// What the organiser changes.
     pub organiser: Organiser,
+    /// Keys of operators and doors.
+    pub keyring: Keyring,
     /// Pushes to identities, events and all.
     pub sender: Sender,
     /// Tokens.
@@ -126,6 +129,7 @@ impl App {
         Ok(Arc::new(Self {
             node: NodeId::generate(),
             identities: Identities::new(identity_key, clock.clone()),
+            keyring: Keyring::new(store.clone()),
             config,
             clock,
             metrics,

@@ -73,6 +73,8 @@ pub struct Metrics {
     pub best_calls: Counter,
     /// Webhooks whose signature is not ours.
     pub webhooks_forged: Counter,
+    /// Keys presented to the listeners of operators and doors that opened nothing.
+    pub keys_refused: Counter,
     /// Orders by state reached.
     pub orders: Family<OrderLabels, Counter>,
     /// Payments whose outcome is not known.
@@ -143,6 +145,7 @@ impl Metrics {
             journal_copies: Counter::default(),
             best_calls: Counter::default(),
             webhooks_forged: Counter::default(),
+            keys_refused: Counter::default(),
             orders: Family::default(),
             payments_unknown: Gauge::default(),
             payments_for_people: Gauge::default(),
@@ -183,6 +186,7 @@ impl Metrics {
         r.register("resnapshots", "Slow viewers caught up with a snapshot", metrics.resnapshots.clone());
         r.register("live_events", "Events live on this node", metrics.live_events.clone());
         r.register("best_calls", "Script calls made for best seats", metrics.best_calls.clone());
+        r.register("keys_refused", "Keys of operators and doors that opened nothing", metrics.keys_refused.clone());
         r.register("webhooks_forged", "Webhooks whose signature is not ours", metrics.webhooks_forged.clone());
         r.register("rebuilds", "Rebuilds of an event's inventory", metrics.rebuilds.clone());
         r.register("journal_records", "Records written to the journal of holds", metrics.journal_records.clone());

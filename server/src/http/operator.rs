@@ -5,7 +5,8 @@ use super::Front;
 use super::call::{Call, Id, bad_field};
 use super::refusal::Refusal;
 use super::reply::{Answer, private_json};
-use crate::organiser::{Operator, OrganiserError, Scope, key};
+use crate::organiser::key::Presented;
+use crate::organiser::{Operator, OrganiserError, Scope};
 use crate::{error, organiser};
 use axum::Router;
 use axum::body::Body;
@@ -30,7 +31,11 @@ pub(super) fn gated(front: &Front, table: Vec<Route>) -> Router<Front> {
     })
 }
 
-/// Lets a call through whose key opens the route: 401 without a key that opens anything, 403 without the scope.
+/// When those come back who were not looked at.
+const CROWDED_RETRY_MS: u64 = 1_000;
+
+/// Lets a call through whose key opens the route: 401 without a key that opens anything, 403 without the scope, 503 when too many
+/// unknown keys are being tried.
 async fn admit(State((front, scope)): State<(Front, Scope)>, mut request: Request, next: Next) -> Answer {
     let header = request.headers().get(header::AUTHORIZATION).and_then(|value| value.to_str().ok());
     let presented = header.and_then(|text| {
@@ -38,8 +43,18 @@ async fn admit(State((front, scope)): State<(Front, Scope)>, mut request: Reques
         scheme.eq_ignore_ascii_case("bearer").then(|| key.trim().to_owned())
     });
     let presented = presented.ok_or(ErrorCode::Unauthorized)?;
-    let operator = key::verify(&front.app.store, &presented).await.map_err(|error| error::store(&error))?;
-    let operator = operator.ok_or(ErrorCode::Unauthorized)?;
+    let verified = front.app.keyring.verify(&presented).await.map_err(|error| error::store(&error))?;
+    let operator = match verified {
+        Presented::Good(operator) => operator,
+        Presented::False => {
+            front.app.metrics.keys_refused.inc();
+            return Err(ErrorCode::Unauthorized.into());
+        }
+        Presented::Crowded => {
+            front.app.metrics.keys_refused.inc();
+            return Err(error::refuse(ErrorCode::Overloaded).with_retry_after_ms(CROWDED_RETRY_MS).into());
+        }
+    };
     if !operator.may(scope) {
         let why = format!("the key has no scope {}", scope.as_str());
         return Err(seatwire_proto::server::ErrorObject::new(ErrorCode::Forbidden, why).into());

@@ -5,10 +5,14 @@ use super::OrganiserError;
 use crate::store::admin_key::{self, AdminKeyRow};
 use crate::store::admin_log::{self, NewEntry};
 use crate::store::{Store, StoreError};
+use dashmap::DashMap;
 use rand::RngExt;
 use sha2::{Digest, Sha256};
 use std::str::FromStr;
+use std::sync::Arc;
+use std::time::Duration;
 use subtle::ConstantTimeEq;
+use tokio::sync::{Semaphore, oneshot};
 use uuid::Uuid;
 
 /// What a key begins with, so that it is recognised where it does not belong.
@@ -17,6 +21,16 @@ const PREFIX: &str = "swadm_";
 const SECRET_BYTES: usize = 32;
 /// Longest name of a key, in characters.
 const MAX_NAME_CHARS: usize = 100;
+/// Keys never seen to be good that are looked up at once: whoever tries keys gets no more of Postgres than this.
+const LOOKUPS: usize = 4;
+/// How long a look-up that found nothing keeps its place: with [`LOOKUPS`], 200 tries a second of all who try together. Those
+/// who present a good key for the first time wait behind them, once.
+const MISS_KEEPS: Duration = Duration::from_millis(20);
+/// Longest wait for a place; then the caller is told to come back.
+const PLACE_WITHIN: Duration = Duration::from_secs(1);
+/// Keys remembered as good. There are as many as were made by hand; past it all are forgotten, and each is looked up
+/// like a new one, once.
+const MAX_KNOWN: usize = 4_096;
 
 /// What a key may do. Each route of the listeners of operators and doors asks for one.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -171,6 +185,78 @@ pub async fn verify(store: &Store, presented: &str) -> Result<Option<Operator>, 
     // A word of a later version is a scope this one does not have.
     let scopes = row.scopes.iter().filter_map(|word| word.parse().ok()).collect();
     Ok(Some(Operator { key: Some(row.id), name: row.name, scopes }))
+}
+
+/// What a presented key turned out to be.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Presented {
+    /// A key that opens something.
+    Good(Operator),
+    /// No key, an edited one, a revoked one.
+    False,
+    /// Too many keys are being tried at once to look.
+    Crowded,
+}
+
+/// The keys that were good once on this node. Such a key is asked of Postgres on every call, so that a revoked one opens
+/// nothing at once; a secret that differs from the one known is false without asking; all others share a few places.
+#[derive(Debug, Clone)]
+pub struct Keyring {
+    store: Store,
+    known: Arc<DashMap<Uuid, [u8; 32]>>,
+    places: Arc<Semaphore>,
+}
+
+impl Keyring {
+    /// An empty one.
+    #[must_use]
+    pub fn new(store: Store) -> Self {
+        Self { store, known: Arc::default(), places: Arc::new(Semaphore::new(LOOKUPS)) }
+    }
+
+    /// Whose key this is.
+    ///
+    /// # Errors
+    /// Postgres' own: nobody is let in while it is down.
+    pub async fn verify(&self, presented: &str) -> Result<Presented, StoreError> {
+        let Some((id, secret)) = parts(presented) else { return Ok(Presented::False) };
+        let presented_hash = hash(secret);
+        // The secret of an id never changes.
+        let known = self.known.get(&id).map(|known| bool::from(known.ct_eq(&presented_hash)));
+        let place = match known {
+            Some(true) => None,
+            Some(false) => return Ok(Presented::False),
+            None => match tokio::time::timeout(PLACE_WITHIN, Arc::clone(&self.places).acquire_owned()).await {
+                Ok(place) => place.ok(),
+                Err(_) => return Ok(Presented::Crowded),
+            },
+        };
+        // On its own, since a caller who hangs up would otherwise break off the question, and give the place back early.
+        let (store, presented) = (self.store.clone(), presented.to_owned());
+        let (tell, told) = oneshot::channel();
+        tokio::spawn(async move {
+            let verified = verify(&store, &presented).await;
+            let is_miss = matches!(verified, Ok(None));
+            // Nobody may be listening any more.
+            let _ = tell.send(verified);
+            if is_miss && place.is_some() {
+                tokio::time::sleep(MISS_KEEPS).await;
+            }
+            drop(place);
+        });
+        let Ok(verified) = told.await else { return Ok(Presented::Crowded) };
+        let Some(operator) = verified? else {
+            self.known.remove(&id);
+            return Ok(Presented::False);
+        };
+        if known.is_none() {
+            if self.known.len() >= MAX_KNOWN {
+                self.known.clear();
+            }
+            self.known.insert(id, presented_hash);
+        }
+        Ok(Presented::Good(operator))
+    }
 }
 
 #[cfg(test)]

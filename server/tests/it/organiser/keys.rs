@@ -5,6 +5,7 @@ use crate::support::client::Client;
 use crate::support::stage::{Draft, Stage, enter_event};
 use seatwire::clock::Clock;
 use seatwire::http::{admin, door};
+use seatwire::organiser::key::Presented;
 use seatwire::organiser::{Scope, key};
 use serde_json::{Value, json};
 use std::process::Command;
@@ -224,4 +225,52 @@ async fn unblocking_names_what_is_not_for_sale_all_the_same() {
     assert_eq!(held["ok"], true, "{held}");
     let answer = admin.done("POST", &format!("/v1/admin/events/{event}/unblock"), json!({"seats": [1, 2, 3]})).await;
     assert_eq!(answer, json!({"seats": [1, 3], "refused": [{"seat": 2, "state": "held"}]}));
+}
+
+#[tokio::test]
+async fn whoever_tries_keys_gets_little_of_the_ledger_and_keeps_no_good_key_out() {
+    let stage = Stage::new().await;
+    let made = key::create(&stage.store, "x", &[Scope::Read], Clock::system().now_ms()).await.expect("a key");
+    let keyring = key::Keyring::new(stage.store.clone());
+    let good = made.key.reveal();
+    assert!(matches!(keyring.verify(good).await.expect("answers"), Presented::Good(_)));
+
+    let (id, began) = (good.split('_').nth(1).expect("an id"), std::time::Instant::now());
+    let edited = format!("swadm_{id}_{}", "0".repeat(64));
+    let tries = (0..600u32).map(|at| {
+        let keyring = keyring.clone();
+        tokio::spawn(async move {
+            let unknown = format!("swadm_{at:032x}_{}", "0".repeat(64));
+            keyring.verify(&unknown).await.expect("answers")
+        })
+    });
+    let tries: Vec<_> = tries.collect();
+    assert!(matches!(keyring.verify(good).await.expect("answers"), Presented::Good(_)), "while others try");
+    assert_eq!(keyring.verify(&edited).await.expect("answers"), Presented::False, "known to be false");
+    assert!(began.elapsed() < std::time::Duration::from_millis(900), "neither waits: {:?}", began.elapsed());
+    let mut looked_up = 0;
+    let mut turned_away = 0;
+    for tried in tries {
+        match tried.await.expect("runs") {
+            Presented::False => looked_up += 1,
+            Presented::Crowded => turned_away += 1,
+            Presented::Good(operator) => panic!("{operator:?}"),
+        }
+    }
+    // Four places, 20 ms each, for a second.
+    assert!(looked_up > 0 && looked_up <= 220 && looked_up + turned_away == 600, "{looked_up} {turned_away}");
+}
+
+#[tokio::test]
+async fn false_keys_are_counted() {
+    let (stage, event) = Stage::with_event(&Draft::default()).await;
+    let node = stage.node().await;
+    let mut north = Admin::door(&stage, &node).await;
+    north.key = format!("swadm_{}_{}", "0".repeat(32), "0".repeat(64));
+    let path = format!("/v1/door/events/{event}/check-in");
+    let (status, answer) = north.call("POST", &path, json!({"ticket": "x", "door": "a", "scan": "1"})).await;
+    assert_eq!((status, &answer["error"]["code"]), (401, &json!("unauthorized")), "{answer}");
+    let metrics = reqwest::get(format!("{}/metrics", node.admin_url)).await.expect("answers");
+    let metrics = metrics.text().await.expect("text");
+    assert!(metrics.lines().any(|line| line.ends_with("keys_refused_total 1")), "{metrics}");
 }
