@@ -20,7 +20,7 @@ use fred::types::{ClusterHash, CustomCommand, Key, Value};
 use seatwire_proto::id::{EventId, OrderId};
 use std::collections::HashMap;
 use std::sync::Arc;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 /// Times a step is tried in a life that has begun: a store that is slow for longer is down.
 const MAX_TRIES: u32 = 6;
@@ -28,6 +28,9 @@ const MAX_TRIES: u32 = 6;
 const FIRST_PAUSE: Duration = Duration::from_millis(50);
 /// The longest of these pauses: what they add to the time an event is closed is below a second and a half.
 const MAX_PAUSE: Duration = Duration::from_millis(400);
+/// A new life is filled and opened within so long, from the last word of the rebuild's transaction on, or never: Postgres ends
+/// a transaction that idles for 10 s, and with it the lock. What is left is for the call on the way.
+const MAX_FILL: Duration = Duration::from_secs(8);
 /// Writes values of a life until it is open.
 const FILL: &str = include_str!("lua/fill.lua");
 
@@ -92,19 +95,23 @@ async fn open_in(
         life.begin(generation, known.map_or(0, |(epoch, _)| epoch), seq);
         return Ok(());
     }
+    let until = Instant::now() + MAX_FILL;
     let before = known.map_or(0, |(epoch, _)| epoch);
     let epoch = begin_epoch(&inner.store, event.id, redis).await?;
     tracing::info!(event = %event.id, epoch, "rebuilding the inventory");
     let (old, new) = (Life { event: event.id, epoch: before }, Life { event: event.id, epoch });
     let filled =
-        fill_life(inner, master, event, generation, (old, new)).await.inspect_err(|_| life.failed_to_open())?;
-    guard.commit().await.map_err(StoreError::from)?;
+        fill_life(inner, master, event, generation, (old, new), until).await.inspect_err(|_| life.failed_to_open())?;
+    // It is open, whatever becomes of the transaction, which was only the lock: owners must hear of it.
     life.begin(generation, epoch, 0);
     inner.metrics.rebuilds.inc();
     let (holds, revoked) = (filled.restored.holds.len(), filled.restored.revoked.len());
     tracing::info!(event = %event.id, epoch, seats = event.seat_count(), holds, revoked, "the inventory is open");
     let Filled { restored, kept_ms: now_ms, .. } = filled;
     inner.restored.lock().push(restored);
+    if let Err(error) = guard.commit().await {
+        tracing::warn!(event = %event.id, epoch, %error, "the lock of a rebuild was lost before its end");
+    }
     forget_late_lists(master, old, event.rules.hold_ttl_ms, now_ms).await;
     Ok(())
 }
@@ -116,11 +123,12 @@ async fn fill_life(
     event: &EventFacts,
     generation: u64,
     (old, new): (Life, Life),
+    until: Instant,
 ) -> Result<Filled, InventoryError> {
     let newest = newest_epoch_key(event.id);
     let is_there = || {
         let serves = inner.scripts.of(event.id).is_ok_and(|serving| Arc::ptr_eq(&serving, master));
-        serves && master.generation() == generation
+        serves && master.generation() == generation && Instant::now() < until
     };
     let call = |verb, keys, args| call(inner, master, generation, verb, keys, args);
     let begin = || call(Verb::Begin, [old.key("m"), newest.clone()], vec![new.epoch.into()]);
@@ -140,6 +148,9 @@ async fn fill_life(
     let truth = patiently("read the truth", is_there, || Truth::read(&inner.store, event.id, now_ms)).await?;
     let filled = fill::fill(event, new, &truth, now_ms)?;
     filled.write(master, new, is_there).await?;
+    if !is_there() {
+        return Err(took_too_long());
+    }
     let open = || {
         let args = vec![new.epoch.into(), Value::from(&*filled.meta), Value::from(now_ms.to_string())];
         call(Verb::Open, [new.key("m"), newest.clone()], args)
@@ -150,7 +161,7 @@ async fn fill_life(
     Ok(filled)
 }
 
-/// Tries a step again while the store that did not answer may only be slow, in the Redis the life was begun in. Without this
+/// Tries a step again while the store that did not answer may only be slow, in the Redis the life was begun in and in its time. Without this
 /// every slow answer under load would cost another epoch.
 async fn patiently<T, F: Future<Output = Result<T, InventoryError>>>(
     step: &str,
@@ -281,8 +292,12 @@ impl Filled {
     /// Writes everything but the meta, a batch at a time.
     async fn write(&self, master: &Master, life: Life, is_there: impl Fn() -> bool) -> Result<(), InventoryError> {
         let meta = life.key("m");
-        let fill =
-            async |words: Vec<Value>| patiently("fill", &is_there, || fill_some(master, &meta, words.clone())).await;
+        let fill = async |words: Vec<Value>| {
+            if !is_there() {
+                return Err(took_too_long());
+            }
+            patiently("fill", &is_there, || fill_some(master, &meta, words.clone())).await
+        };
         for batch in self.values.chunks(FILL_BATCH) {
             let pairs = batch.iter().flat_map(|(name, bytes)| [Value::from(life.key(name)), Value::from(&bytes[..])]);
             fill([Value::from("MSET")].into_iter().chain(pairs).collect()).await?;
@@ -302,6 +317,10 @@ impl Filled {
         }
         Ok(())
     }
+}
+
+fn took_too_long() -> InventoryError {
+    InventoryError::Unavailable("a rebuild took too long, or its Redis is gone".into())
 }
 
 async fn fill_some(master: &Master, meta: &str, words: Vec<Value>) -> Result<(), InventoryError> {

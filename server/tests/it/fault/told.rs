@@ -48,6 +48,33 @@ async fn the_owner_is_told_that_the_basket_is_still_there() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn the_owner_is_told_also_where_the_lock_of_the_rebuild_was_lost_on_the_way() {
+    let (mut stage, event) = Stage::with_event(&Draft::default()).await;
+    let node = stage.node().await;
+    let (mut client, _) = Client::guest(&node.url).await;
+    let held = hold(&mut client, &event, &[1, 2]).await;
+    client.push_where("hold.update", |push| push["hold"]["lines"] == held["lines"]).await;
+    eventually("the journal", || async { (holds_written(&stage).await == 1).then_some(()) }).await;
+    stage.redis.kill();
+    // The rebuild gets as far as the truth, and waits there while its own transaction idles.
+    let mut barrier = stage.store.pool().begin().await.expect("begins");
+    sqlx::query("lock table identity_use in access exclusive mode").execute(&mut *barrier).await.expect("locks");
+    stage.redis.restart().await;
+    const END: &str = "select count(pg_terminate_backend(a.pid)) from pg_stat_activity a
+        where a.datname = current_database() and a.state = 'idle in transaction' and a.query like '%event_epochs%'
+            and exists (select 1 from pg_locks l where l.pid = a.pid and l.locktype = 'advisory' and l.granted)
+            and exists (select 1 from pg_locks w where w.relation = 'identity_use'::regclass and not w.granted)";
+    eventually("the lock to be lost", || async {
+        let ended: i64 = sqlx::query_scalar(END).fetch_one(stage.store.pool()).await.expect("ends");
+        (ended > 0).then_some(())
+    })
+    .await;
+    barrier.rollback().await.expect("lets go");
+    let push = client.push_where("hold.update", |_| true).await;
+    assert_eq!((&push["id"], &push["hold"]["lines"]), (&held["id"], &held["lines"]));
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn a_hold_whose_seats_are_gone_is_revoked_with_a_reason() {
     let (mut stage, event) = Stage::with_event(&Draft::default()).await;
     let node = stage.node().await;
