@@ -56,6 +56,8 @@ struct Queue {
     is_connected: bool,
     /// Encoded calls nobody has sent yet.
     out: Vec<u8>,
+    /// How many they are: the newest of those without an answer.
+    unsent_n: usize,
     unanswered: VecDeque<Unanswered>,
 }
 
@@ -63,7 +65,7 @@ struct Queue {
 struct Unanswered {
     since: Instant,
     /// `None` once its time is over: the place stays, so that a late answer is nobody else's.
-    caller: Option<oneshot::Sender<Answer>>,
+    caller: Option<oneshot::Sender<Result<Answer, InventoryError>>>,
 }
 
 impl Line {
@@ -96,12 +98,13 @@ impl Line {
                 self.shared.written.notify_one();
             }
             resp::encode_evalsha(&mut queue.out, sha, keys, args);
+            queue.unsent_n += 1;
             let (caller, answer) = oneshot::channel();
             queue.unanswered.push_back(Unanswered { since: Instant::now(), caller: Some(caller) });
             answer
         };
         // Let go of when the connection is lost or the answer is late.
-        answer.await.map_err(|_| InventoryError::TimeoutUnknown)
+        answer.await.unwrap_or(Err(InventoryError::TimeoutUnknown))
     }
 }
 
@@ -113,9 +116,17 @@ impl Drop for Line {
 }
 
 impl Shared {
-    /// Nothing sent so far will be answered.
+    /// Nothing sent so far will be answered, and what was not is never sent: its callers are told so, the others that nobody
+    /// knows.
     fn lose(&self) {
-        *self.queue.lock() = Queue::default();
+        let Queue { unanswered, unsent_n, .. } = std::mem::take(&mut *self.queue.lock());
+        let sent_n = unanswered.len().saturating_sub(unsent_n);
+        for caller in unanswered.into_iter().skip(sent_n).filter_map(|asked| asked.caller) {
+            let never_sent =
+                InventoryError::Unavailable("the connection to Redis was lost before a call went out".into());
+            // The caller's own task may have ended.
+            let _ = caller.send(Err(never_sent));
+        }
     }
 
     /// Sends what is written, until the connection is lost.
@@ -125,7 +136,11 @@ impl Shared {
             self.written.notified().await;
             // Whoever runs before our next turn gets its call into the same write.
             tokio::task::yield_now().await;
-            std::mem::swap(&mut self.queue.lock().out, &mut sending);
+            {
+                let mut queue = self.queue.lock();
+                std::mem::swap(&mut queue.out, &mut sending);
+                queue.unsent_n = 0;
+            }
             stream.write_all(&sending).await?;
             sending.clear();
             sending.shrink_to(READ_BYTES);
@@ -146,7 +161,7 @@ impl Shared {
                 };
                 if let Some(caller) = asked.caller {
                     // The caller's own task may have ended.
-                    let _ = caller.send(answer);
+                    let _ = caller.send(Ok(answer));
                 }
             }
         }
