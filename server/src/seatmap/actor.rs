@@ -1,11 +1,11 @@
 //! The life of a live event: wait for changes, tick, beacon, look at the store when something may have been lost, and
 //! end when nobody has looked for minutes. One task an event; asleep while nothing happens.
 
+use super::Shared;
 use super::batch::Pace;
 use super::board::{Applied, Board};
 use super::hub::{Delivery, MapFrame};
 use super::live::{HOT_FOR, LiveEvent};
-use super::{SeatMap, Shared};
 use crate::inventory::InventoryError;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -171,14 +171,4 @@ async fn catch_up(shared: &Shared, live: &LiveEvent) -> Result<(), InventoryErro
         .map_err(|error| InventoryError::Malformed(error.to_string()))?;
     live.replace(board);
     Ok(())
-}
-
-impl SeatMap {
-    /// Where the store is right now, and the board with it; for tests and the audit.
-    ///
-    /// # Errors
-    /// When the store does not answer.
-    pub async fn compare(&self, live: &LiveEvent) -> Result<(), InventoryError> {
-        catch_up(&self.shared, live).await
-    }
 }
