@@ -12,6 +12,20 @@ use seatwire_proto::server::Push;
 use std::collections::HashMap;
 use std::sync::Arc;
 
+/// Whether limits or times changed, or something else that only the event's page shows. What changes on the map or has a push
+/// of its own makes nobody read the page.
+fn is_page_changed(before: &EventFacts, now: &EventFacts) -> bool {
+    let are_limits_or_times = before.rules != now.rules
+        || (before.presale_ms, before.on_sale_ms) != (now.presale_ms, now.on_sale_ms)
+        || before.has_waitlist != now.has_waitlist;
+    let is_told = before.price_tiers != now.price_tiers || before.layout != now.layout || before.state != now.state;
+    let is_on_the_map = before.blocked != now.blocked
+        || before.allocations != now.allocations
+        || before.areas != now.areas
+        || before.sections != now.sections;
+    are_limits_or_times || !(is_told || is_on_the_map)
+}
+
 /// Viewers by their address.
 type Newcomers = HashMap<usize, Arc<dyn Viewer>>;
 
@@ -74,7 +88,9 @@ impl LiveEvent {
         if facts.price_tiers != before.price_tiers {
             self.push(&Push::PriceChange { event: self.id(), price_tiers: facts.price_tiers.clone() }).await;
         }
-        if facts.state != before.state || facts.state_reason != before.state_reason {
+        // Limits and times have no push of their own: the state is said again, and whoever hears it reads the event anew.
+        if facts.state != before.state || facts.state_reason != before.state_reason || is_page_changed(&before, &facts)
+        {
             let reason = facts.state_reason.clone();
             self.push(&Push::EventState { event: self.id(), state: facts.state, reason }).await;
         }

@@ -108,8 +108,14 @@ async fn limits_and_times_change_for_new_holds() {
     let (mut buyer, _) = Client::guest(&second.url).await;
     let held = buyer.call("hold", json!({"key": "1", "event": event, "seats": [1, 2, 3]})).await;
     let path = format!("/v1/admin/events/{event}");
+    let mut viewer = Viewer::of(&second.url, &event).await;
     let rules = json!({"seats_per_identity": 2, "hold_ttl_ms": 120_000});
     admin.done("PATCH", &path, json!({"rules": rules, "starts_ms": 1_900_000_000_000_u64, "name": "Later"})).await;
+    let told = viewer.client.push("event.state").await;
+    assert_eq!((&told["event"], &told["state"]), (&json!(event), &json!("on_sale")), "said again: {told}");
+    // The page alone: a time that no hold depends on.
+    admin.done("PATCH", &path, json!({"starts_ms": 1_900_000_000_001_u64})).await;
+    assert_eq!(viewer.client.push("event.state").await["state"], "on_sale");
     let refused = buyer.call("hold", json!({"key": "2", "event": event, "seats": [4]})).await;
     assert_eq!((code(&refused), &refused["error"]["data"]["limit"]), ("limit_exceeded", &json!(2)), "{refused}");
     let basket = buyer.call("extend", json!({"key": "3", "hold": held["hold"]["id"]})).await;
@@ -121,7 +127,7 @@ async fn limits_and_times_change_for_new_holds() {
     let guest = Guest::new(&second.url).await;
     eventually("the page shows it", async || {
         let (_, page) = guest.get(&format!("/v1/events/{event}")).await;
-        (page["name"] == "Later" && page["starts_ms"] == 1_900_000_000_000_u64).then_some(())
+        (page["name"] == "Later" && page["starts_ms"] == 1_900_000_000_001_u64).then_some(())
     })
     .await;
     for (change, wanted) in [
