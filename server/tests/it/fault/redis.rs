@@ -71,6 +71,28 @@ fn copy_folder(from: &std::path::Path, to: &std::path::Path) {
     }
 }
 
+/// Keys of events as they were a while ago, put back while the same Redis goes on: neither its identity nor the epoch says so,
+/// the counter does.
+#[tokio::test(flavor = "multi_thread")]
+async fn older_keys_put_back_in_the_same_redis() {
+    const KEEP: &str =
+        "for _, key in ipairs(redis.call('KEYS', '{*')) do redis.call('COPY', key, 'kept:' .. key) end return 1";
+    const PUT_BACK: &str = "for _, key in ipairs(redis.call('KEYS', '{*')) do redis.call('UNLINK', key) end
+        for _, key in ipairs(redis.call('KEYS', 'kept:*')) do redis.call('RENAME', key, string.sub(key, 6)) end return 1";
+    let race = Race::start(&[], None).await;
+    let fault = async {
+        let url = race.stage.lock().await.redis.url();
+        let before = race.epoch().await;
+        command(&url, &["EVAL", KEEP, "0"]).await;
+        race.more_grants(100).await;
+        command(&url, &["EVAL", PUT_BACK, "0"]).await;
+        eventually("the next life", || async { (race.epoch().await > before).then_some(()) }).await;
+        before
+    };
+    let before = Box::pin(race.clone().run(fault)).await;
+    assert!(race.epoch().await > before);
+}
+
 #[tokio::test(flavor = "multi_thread")]
 async fn flushed() {
     let race = Race::start(&[], None).await;
