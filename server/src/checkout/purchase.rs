@@ -192,12 +192,19 @@ impl Inner {
                     Some(Constraint::InstrumentLimit) => {
                         return Ok(Written::Refused(self.card_is_full(row, row.instrument.as_deref(), &limits).await?));
                     }
+                    // Nothing of a place: no answer to a buyer.
+                    None
+                    | Some(
+                        Constraint::AttemptExists
+                        | Constraint::IntentTaken
+                        | Constraint::RefundExists
+                        | Constraint::TicketExists,
+                    ) => return Err(error),
                     Some(constraint) => {
                         // Redis let this through, so one of the two is wrong: Postgres decides, and we want to know.
                         tracing::error!(order = %row.id, ?constraint, "a held place could not be reserved");
                         return Ok(Written::Refused(of_constraint(constraint, row, &limits)));
                     }
-                    None => return Err(error),
                 },
                 done => return done,
             }

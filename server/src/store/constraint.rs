@@ -22,6 +22,14 @@ pub enum Constraint {
     ReferenceTaken,
     /// `payment_attempts_one_open`, `payment_attempts_pkey`: another attempt is open.
     AttemptOpen,
+    /// `payment_attempts_key`, `payment_attempts_charge`: another attempt has this key, or this charge of the provider.
+    AttemptExists,
+    /// `orders_intent`: the provider's intent belongs to another order.
+    IntentTaken,
+    /// `refunds_pkey`, `refunds_key`, `refunds_provider_refund`: this refund was written already.
+    RefundExists,
+    /// `tickets_pkey`, `tickets_code`: this ticket was made already, or its code is drawn twice.
+    TicketExists,
     /// `orders_money`: more would go back than was taken.
     OverRefund,
 }
@@ -30,7 +38,13 @@ pub enum Constraint {
 #[must_use]
 pub fn broken(error: &StoreError) -> Option<Constraint> {
     let StoreError::Failed(sqlx::Error::Database(error)) = error else { return None };
-    match error.constraint()? {
+    by_name(error.constraint()?)
+}
+
+/// The rule of this name in the schema, if a race or bad input can meet it; every other one is broken by a defect only.
+#[must_use]
+pub fn by_name(constraint: &str) -> Option<Constraint> {
+    match constraint {
         "taken_seats_pkey" | "tickets_one_live_seat" => Some(Constraint::SeatTaken),
         "area_stock_within_capacity" => Some(Constraint::AreaFull),
         "identity_use_within_limit" => Some(Constraint::IdentityLimit),
@@ -39,6 +53,10 @@ pub fn broken(error: &StoreError) -> Option<Constraint> {
         "orders_open_hold" => Some(Constraint::HoldHasOrder),
         "orders_reference" => Some(Constraint::ReferenceTaken),
         "payment_attempts_one_open" | "payment_attempts_pkey" => Some(Constraint::AttemptOpen),
+        "payment_attempts_key" | "payment_attempts_charge" => Some(Constraint::AttemptExists),
+        "orders_intent" => Some(Constraint::IntentTaken),
+        "refunds_pkey" | "refunds_key" | "refunds_provider_refund" => Some(Constraint::RefundExists),
+        "tickets_pkey" | "tickets_code" => Some(Constraint::TicketExists),
         "orders_money" => Some(Constraint::OverRefund),
         _ => None,
     }

@@ -5,6 +5,7 @@ mod support;
 mod catalogue;
 pub(crate) mod checkout;
 mod cluster;
+mod constraint;
 mod embedded;
 mod fault;
 mod http_command;
