@@ -46,6 +46,10 @@ async fn what_is_kept_is_blocked_to_everyone_but_those_who_unlocked_it() {
     assert_eq!(shelf.position().await, (1, 0), "the map does not change");
     let hold = shelf.held(ann, &[9, 10]).await;
     assert_eq!(seats_of(&hold), [9, 10]);
+    // The code itself told nobody anything: the first change is the hold, and says nothing of the other unlocked seats.
+    let change = shelf.published(1).await;
+    assert_eq!(change.seats, [(SeatIndex(9), SeatState::Held), (SeatIndex(10), SeatState::Held)]);
+    assert!(shelf.heard.lock().iter().all(|message| message.seats.is_empty() || message.seq > 0));
     assert_eq!(refused(shelf.hold(ann, &[14]).await), Refusal::SeatTaken(indices(&[14])), "another allocation");
     assert_eq!(refused(shelf.hold(bob, &[11]).await), Refusal::SeatTaken(indices(&[11])));
     // Given back it is blocked again, and available to her.

@@ -172,6 +172,35 @@ async fn the_limit_counts_seats_places_and_what_was_bought() {
 }
 
 #[tokio::test]
+async fn places_of_an_area_are_refused_in_the_stated_order() {
+    let shelf = Shelf::new().await;
+    let (ann, bob) = (IdentityId::generate(), IdentityId::generate());
+    let caller = |event: &Arc<EventFacts>, body: u8| Caller { event: Arc::clone(event), ..shelf.keyed(ann, "k", body) };
+    let ask = async |caller: Caller, area: u32, quantity: u32| {
+        shelf.inventory.hold_area(caller, AreaIndex(area), quantity).await.expect("Redis answers").outcome
+    };
+    assert!(matches!(shelf.hold_area(bob, 0, 4).await, HoldOutcome::Held { .. }));
+    let HoldOutcome::Held { hold, .. } = ask(caller(&shelf.event, 1), 1, 5).await else { panic!("refused") };
+    // From the last reason to the first; each next one while all before it hold too.
+    let position = shelf.position().await;
+    assert_eq!(refused(shelf.hold_area(ann, 1, 2).await), Refusal::LimitExceeded { limit: 6, used: 5 });
+    assert_eq!(refused(shelf.hold_area(ann, 0, 2).await), Refusal::AreaFull { remaining: 1 });
+    assert_eq!((shelf.position().await, shelf.areas().await), (position, vec![1, 95]), "refusals change nothing");
+    let order = OrderId::generate();
+    let until_ms = shelf.inventory.now_ms() + 100_000;
+    shelf.inventory.lock(&shelf.event, ann, hold.id, order, until_ms).await.expect("Redis answers");
+    assert_eq!(refused(shelf.hold_area(ann, 0, 2).await), Refusal::HoldLocked(order));
+    let mut paused = EventFacts::clone(&shelf.event);
+    (paused.revision, paused.state) = (paused.revision + 1, EventState::Paused);
+    let paused = Arc::new(paused);
+    let without_key = Caller { key: None, ..caller(&paused, 1) };
+    assert_eq!(refused(ask(without_key, 0, 2).await), Refusal::Paused);
+    assert_eq!(refused(ask(caller(&paused, 2), 0, 2).await), Refusal::KeyReused);
+    assert!(matches!(ask(caller(&paused, 1), 1, 5).await, HoldOutcome::Held { .. }), "the first answer of its key");
+    assert_eq!(shelf.areas().await, [1, 95]);
+}
+
+#[tokio::test]
 async fn an_area_is_never_oversold() {
     let shelf = Arc::new(Shelf::new().await);
     let mut racers = tokio::task::JoinSet::new();
