@@ -1,14 +1,16 @@
 //! The sale on HASH-partitioned tables: every hot table begins its key with the event and refers to nothing outside it, so
 //! a busy event can live in a partition of its own. The schema is made of the migrated one by `hot_tables.sql`.
 
+use crate::support::admin::Admin;
 use crate::support::client::{Client, Guest};
 use crate::support::eventually;
 use crate::support::stage::{Draft, Stage, enter_event};
+use seatwire::organiser::Scope;
 use seatwire::store::StoreError;
 use seatwire::store::constraint::{Constraint, broken};
 use serde_json::{Value, json};
 use sqlx::AssertSqlSafe;
-use std::process::Command;
+use std::process::{Command, Output};
 
 /// A stage whose hot tables are partitioned.
 async fn partitioned() -> Stage {
@@ -104,14 +106,47 @@ async fn the_sale_runs_on_partitioned_tables_and_every_rule_keeps_its_name() {
         .await;
         let (_, map) = guest.get(&format!("/v1/events/{event}/snapshot?format=json")).await;
         assert_eq!(map["states"].as_str().map(|states| &states[..4]), Some("0220"), "{map}");
-        let audit = Command::new(crate::support::program())
-            .args(["audit", event])
-            .env("DATABASE_URL", &stage.database_url)
-            .env("REDIS_URL", stage.redis.url())
-            .output()
-            .expect("runs");
+        let audit = audit(&stage, event);
         assert!(audit.status.success(), "{}", String::from_utf8_lossy(&audit.stdout));
     }
+}
+
+#[tokio::test]
+async fn a_refund_feeds_the_waitlist_on_partitioned_tables() {
+    let stage = partitioned().await;
+    let draft = Draft { rows: vec![2], areas: vec![], has_waitlist: true, ..Draft::default() };
+    let event = enter_event(&stage.store, &draft).await.to_string();
+    let node = stage.node().await;
+    let admin = Admin::new(&stage, &node, &[Scope::Orders]).await;
+    let (_buyer, order) = buy(&node.url, &event, &[0, 1], 0).await;
+    let mut waiter = eventually("the event to be sold out", async || {
+        let (mut client, _) = Client::guest(&node.url).await;
+        let joined = client.call("waitlist_join", json!({"key": "j", "event": event, "quantity": 2})).await;
+        (joined["ok"] == true).then_some(client)
+    })
+    .await;
+    let url = format!("{}/v1/admin/orders/{}/refunds", admin.url, order["id"].as_str().expect("an id"));
+    let refund = reqwest::Client::new().post(url).bearer_auth(&admin.key).header("Idempotency-Key", "r");
+    let refunded = refund.json(&json!({"all": true, "reason": "x"})).send().await.expect("answers");
+    assert!(refunded.status().is_success(), "{refunded:?}");
+    let hold = waiter.push("waitlist.offer").await["hold"].clone();
+    let body = json!({"key": "c", "hold": hold["id"], "buyer": {"name": "B", "email": "b@example.org"},
+        "payment": {"method": "pm_card_visa"}, "expect_total_minor": hold["total_minor"]});
+    let paid = waiter.call("checkout", body).await;
+    assert_eq!(paid["order"]["state"], "paid", "{paid}");
+    eventually("the outbox is told", async || (count(&stage, "select count(*) from outbox").await == 0).then_some(()))
+        .await;
+    let agrees = audit(&stage, &event);
+    assert!(agrees.status.success(), "{}", String::from_utf8_lossy(&agrees.stdout));
+}
+
+fn audit(stage: &Stage, event: &str) -> Output {
+    Command::new(crate::support::program())
+        .args(["audit", event])
+        .env("DATABASE_URL", &stage.database_url)
+        .env("REDIS_URL", stage.redis.url())
+        .output()
+        .expect("runs")
 }
 
 /// A statement for every rule whose breach is an answer.

@@ -16,6 +16,8 @@ struct SoldOut {
     event: String,
     nodes: Vec<Node>,
     admin: Admin,
+    /// Of what is sold.
+    order: Value,
 }
 
 impl SoldOut {
@@ -29,8 +31,8 @@ impl SoldOut {
         let draft = Draft { rows, areas: vec![], blocked: blocked.to_vec(), has_waitlist: true, ..Draft::default() };
         let (stage, event) = Stage::with_event(&draft).await;
         let nodes = vec![stage.node_with(settings).await, stage.node_with(settings).await];
-        let admin = Admin::new(&stage, &nodes[0], &[Scope::Inventory, Scope::Events, Scope::Read]).await;
-        let mut sold_out = Self { stage, event, nodes, admin };
+        let admin = Admin::new(&stage, &nodes[0], &[Scope::Inventory, Scope::Events, Scope::Read, Scope::Orders]).await;
+        let mut sold_out = Self { stage, event, nodes, admin, order: Value::Null };
         let closed = Guest::new(&sold_out.nodes[1].url).await;
         let (status, answer) = sold_out.join(&closed, "early", json!({})).await;
         assert_eq!((status, &answer["error"]["code"]), (409, &json!("waitlist_closed")), "seats are on sale: {answer}");
@@ -40,6 +42,7 @@ impl SoldOut {
             "payment": {"method": "pm_card_visa"}, "expect_total_minor": held["hold"]["total_minor"]});
         let paid = buyer.call("checkout", body).await;
         assert_eq!(paid["order"]["state"], "paid", "{paid}");
+        sold_out.order = paid["order"].clone();
         sold_out.until_state("sold_out").await;
         sold_out
     }
@@ -281,6 +284,26 @@ async fn who_leaves_with_an_offer_gives_it_to_the_next() {
     second.call("waitlist_leave", json!({"key": "l", "event": sold_out.event})).await;
     let (_, hold) = second_guest.get(&format!("/v1/holds/{}", offer["hold"]["id"].as_str().expect("an id"))).await;
     assert_eq!((&hold["hold"]["locked"], seats(&hold["hold"])), (&json!(true), vec![2, 3]), "{hold}");
+}
+
+#[tokio::test]
+async fn what_a_refund_gives_back_is_for_those_who_wait() {
+    let sold_out = SoldOut::new(&[]).await;
+    let (mut first, _) = sold_out.waiter(json!({"quantity": 2})).await;
+    let mut viewer = Viewer::of(&sold_out.nodes[1].url, &sold_out.event).await;
+    let Admin { url, key } = &sold_out.admin;
+    let url = format!("{url}/v1/admin/orders/{}/refunds", sold_out.order["id"].as_str().expect("an id"));
+    let refund = reqwest::Client::new().post(url).bearer_auth(key).header("Idempotency-Key", "refund");
+    let refunded = refund.json(&json!({"all": true, "reason": "x"})).send().await.expect("answers");
+    assert!(refunded.status().is_success(), "{refunded:?}");
+    let mut offered = seats(&first.push("waitlist.offer").await["hold"]);
+    offered.sort_unstable();
+    assert_eq!(offered, [0, 1]);
+    while viewer.map.states[..2] != [1, 1] {
+        let frame = viewer.client.frame().await;
+        viewer.map.take(&frame);
+        assert!(!viewer.map.states[..2].contains(&0), "nobody but who waited could get them");
+    }
 }
 
 #[tokio::test]
