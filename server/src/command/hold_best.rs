@@ -246,14 +246,15 @@ impl Search<'_> {
                 Choice::Wait => continue,
             };
             let marked = blocks.first().map_or(&[][..], |block| &block.seats);
-            let tried = self.app.inventory.hold_best(self.caller, &blocks, looked, nothing).await;
-            match tried {
+            match self.app.inventory.hold_best(self.caller, &blocks, looked, nothing).await {
                 Ok(BestTry::Answered(answer)) => return Ok(self.settle(answer, marked)),
-                Ok(BestTry::Missed { .. }) | Err(InventoryError::Stale) => self.live.left(marked),
-                Err(_) => {}
-            }
-            if let Err(error) = tried {
-                return Err(error);
+                Ok(BestTry::Missed { .. }) => self.live.left(marked),
+                Err(error) => {
+                    if matches!(error, InventoryError::Stale) {
+                        self.live.left(marked);
+                    }
+                    return Err(error);
+                }
             }
         }
         Err(InventoryError::Overloaded("the seats change faster than they can be looked at".into()))

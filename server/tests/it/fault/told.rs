@@ -57,7 +57,7 @@ async fn the_owner_is_told_also_where_the_lock_of_the_rebuild_was_lost_on_the_wa
     eventually("the journal", || async { (holds_written(&stage).await == 1).then_some(()) }).await;
     stage.redis.kill();
     // The rebuild gets as far as the truth, and waits there while its own transaction idles.
-    let mut barrier = stage.store.pool().begin().await.expect("begins");
+    let mut barrier = seatwire::store::begin(stage.store.pool()).await.expect("begins");
     sqlx::query("lock table identity_use in access exclusive mode").execute(&mut *barrier).await.expect("locks");
     stage.redis.restart().await;
     const END: &str = "select count(pg_terminate_backend(a.pid)) from pg_stat_activity a
