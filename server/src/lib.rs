@@ -50,10 +50,11 @@ use tokio::net::TcpListener;
 /// How long requests of operators and doors may take to end when the node stops.
 const HOUSE_ENDS_WITHIN: Duration = Duration::from_secs(1);
 
-/// How long the jobs' last rounds may take when the node stops. Longer than webhooks and mails under way get; what still runs
-/// then is as if the node had died at that moment, which every job is made for.
+/// How long the jobs' last rounds may take when the node stops. Longer than webhooks and mails under way get. What still runs
+/// then gets no more of Postgres but the answer it waits for: a question broken off leaves its connection in the middle of it.
 const JOBS_END_WITHIN: Duration = Duration::from_secs(10);
-/// How long the connections to Postgres are waited for: those of what was broken off come back by themselves.
+/// How long the connections to Postgres are waited for. What still runs then is as if the node had died at that moment, which
+/// every job is made for.
 const STORE_ENDS_WITHIN: Duration = Duration::from_secs(2);
 
 /// The listeners of a node.
@@ -100,10 +101,7 @@ pub async fn run(app: Arc<App>, listeners: Listeners) -> anyhow::Result<()> {
     app.shutdown.advance(Phase::Stopping);
     match tokio::time::timeout(JOBS_END_WITHIN, &mut jobs).await {
         Ok(ended) => ended?,
-        Err(_) => {
-            tracing::warn!("the jobs did not end in time and are broken off");
-            jobs.abort();
-        }
+        Err(_) => tracing::warn!("the jobs did not end in time"),
     }
     for listening in house {
         // Their connections are not waited for longer than this.
