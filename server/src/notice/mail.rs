@@ -14,7 +14,6 @@ use lettre::Message;
 use lettre::address::AddressError;
 use lettre::message::header::{HeaderName, HeaderValue};
 use lettre::message::{Attachment, Mailbox, MultiPart, SinglePart};
-use std::collections::HashSet;
 use std::sync::atomic::Ordering;
 use std::time::Duration;
 
@@ -32,6 +31,14 @@ const MAX_RETRY_MS: u64 = 3_600_000;
 /// Tries of a mail: two days.
 const MAX_TRIES: u32 = 56;
 
+/// What came of a mail that was due.
+enum Brought {
+    /// Sent, put off or given up, and written down.
+    Settled,
+    /// The node stops while the mail is on its way.
+    BrokenOff,
+}
+
 impl Notices {
     /// Sends what is due; how many. A node that stops gives back what is not on its way within a few seconds.
     /// `job/send_mails` calls it.
@@ -44,24 +51,20 @@ impl Notices {
         let late_ms = due.iter().filter(|row| row.tries_n == 1).map(|row| now_ms.saturating_sub(row.created_ms)).max();
         self.mails_late_ms.store(late_ms.unwrap_or(0), Ordering::Relaxed);
         // Each to its end, also when Postgres has no ear for another's.
-        let mut open: HashSet<i64> = due.iter().map(|row| row.id).collect();
         let mut brought: FuturesUnordered<_> =
-            due.iter().map(|row| async { (row.id, self.bring(row).await) }).collect();
-        let mut out_of_time = std::pin::pin!(shutdown.stopping_for(LAST_MAILS));
-        let mut all = Ok(());
-        loop {
-            let done = tokio::select! {
-                done = brought.next() => done,
-                () = &mut out_of_time => None,
-            };
-            let Some((id, done)) = done else { break };
-            open.remove(&id);
-            all = all.and(done);
+            due.iter().map(|row| async { (row.id, self.bring(row, shutdown).await) }).collect();
+        let (mut open, mut all) = (Vec::new(), Ok(()));
+        while let Some((id, done)) = brought.next().await {
+            match done {
+                Ok(Brought::Settled) => {}
+                Ok(Brought::BrokenOff) => open.push(id),
+                Err(error) => all = all.and(Err(error)),
+            }
         }
         drop(brought);
         if !open.is_empty() {
-            // Only a node that stops leaves any: the next start, or another node, sends them at once.
-            mail::give_back(pool, &open.into_iter().collect::<Vec<_>>(), self.clock.now_ms()).await?;
+            // The next start, or another node, sends them at once.
+            mail::give_back(pool, &open, self.clock.now_ms()).await?;
         }
         all?;
         Ok(due.len())
@@ -73,22 +76,36 @@ impl Notices {
         Duration::from_millis(self.mails_late_ms.load(Ordering::Relaxed))
     }
 
-    /// Sends one and writes down what came of it.
-    async fn bring(&self, row: &MailRow) -> Result<(), StoreError> {
+    /// Sends one and writes down what came of it. Only its way out is broken off when the node stops, never a question to
+    /// Postgres.
+    async fn bring(&self, row: &MailRow, shutdown: &Shutdown) -> Result<Brought, StoreError> {
         let pool = self.store.pool();
-        let error = match self.send(row).await {
-            Ok(()) => return mail::set_sent(pool, row.id, self.clock.now_ms()).await,
-            Err(error) => error,
+        let sent = match self.write(row).await {
+            Ok(Some(mail)) => {
+                let name = format!("{:08}-{}", row.id, row.order);
+                tokio::select! {
+                    biased;
+                    sent = self.post.send(&name, mail) => sent,
+                    () = shutdown.stopping_for(LAST_MAILS) => return Ok(Brought::BrokenOff),
+                }
+            }
+            Ok(None) => Ok(()),
+            Err(error) => Err(error),
+        };
+        let Err(error) = sent else {
+            mail::set_sent(pool, row.id, self.clock.now_ms()).await?;
+            return Ok(Brought::Settled);
         };
         let (now_ms, text) = (self.clock.now_ms(), error.to_string());
         if matches!(error, PostError::Refused(_)) || row.tries_n >= MAX_TRIES {
             tracing::error!(order = %row.order, tries = row.tries_n, error = text, "a mail is given up");
-            mail::give_up(pool, row.id, &text, now_ms).await
+            mail::give_up(pool, row.id, &text, now_ms).await?;
         } else {
             let wait_ms = (FIRST_RETRY_MS << row.tries_n.min(10)).min(MAX_RETRY_MS);
             tracing::warn!(order = %row.order, tries = row.tries_n, error = text, "a mail waits");
-            mail::put_off(pool, row.id, &text, now_ms + wait_ms).await
+            mail::put_off(pool, row.id, &text, now_ms + wait_ms).await?;
         }
+        Ok(Brought::Settled)
     }
 
     /// Mails that were given up or failed so far, newest first, behind `before`.
@@ -107,16 +124,16 @@ impl Notices {
         mail::retry(self.store.pool(), id, self.clock.now_ms()).await
     }
 
-    async fn send(&self, row: &MailRow) -> Result<(), PostError> {
+    /// The mail; `None` when there is no longer anybody to write to.
+    async fn write(&self, row: &MailRow) -> Result<Option<Message>, PostError> {
         let later = |error: &dyn std::fmt::Display| PostError::Later(error.to_string());
         let letter = self.checkout.letter(row.order, row.ticket, row.kind == MailKind::OrderPaid).await;
-        let Some(letter) = letter.map_err(|error| later(&error))? else { return Ok(()) };
+        let Some(letter) = letter.map_err(|error| later(&error))? else { return Ok(None) };
         let page = self.catalogue.page(letter.event).await.map_err(|error| later(&error))?;
         let page = page.ok_or_else(|| later(&"the event is not there"))?;
         let event = &page.body.summary;
         let venue = format!("{}, {}", event.venue.name, event.venue.city);
-        let mail = self.compose(row, &letter, &event.name, &venue)?;
-        self.post.send(&format!("{:08}-{}", row.id, row.order), mail).await
+        self.compose(row, &letter, &event.name, &venue).map(Some)
     }
 
     fn compose(&self, row: &MailRow, letter: &Letter, event: &str, venue: &str) -> Result<Message, PostError> {
