@@ -4,6 +4,7 @@
 use super::code;
 use super::till::{Buyer, Till, checkout_of, key};
 use crate::support::eventually;
+use seatwire::store::webhook_inbox::{self, InboxEvent};
 use serde_json::{Value, json};
 
 /// Fails until the circuit is open: buyers who were told that the provider is away.
@@ -168,6 +169,36 @@ const QUIET: [(&str, &str); 3] = [
     ("SEATWIRE_RECONCILE_MS", "60000"),
     ("SEATWIRE_WEBHOOK_SECRETS", "whsec_new"),
 ];
+
+#[tokio::test(flavor = "multi_thread")]
+async fn what_the_providers_list_says_for_good_is_asked_about_no_more() {
+    let till = Till::open_with(&Default::default(), &QUIET).await;
+    let orders = approved(&till, 5).await;
+    let events = till.events().await;
+    // Nothing can be asked; the same words brought to the door have to wait, those of the list need not.
+    till.faults(&[("outage", "fail")]).await;
+    let succeeded: Vec<_> = events.iter().filter(|event| event["type"] == "payment_intent.succeeded").collect();
+    for event in &succeeded {
+        till.tell("whsec_new", event).await;
+    }
+    // All of them were looked at, and wait: a round that is under way would put off what comes meanwhile.
+    let (now_ms, taken_until_ms) = (till.clock.now_ms().cast_signed(), (till.clock.now_ms() + 30_000).cast_signed());
+    eventually("the words to be put off", || async {
+        let sql = "select count(*) from webhook_inbox where due_ms > $1 and due_ms < $2";
+        let waiting = sqlx::query_scalar::<_, i64>(sql).bind(now_ms).bind(taken_until_ms);
+        (waiting.fetch_one(till.app.store.pool()).await.expect("counts") == 5).then_some(())
+    })
+    .await;
+    assert_eq!(till.applied().await, 0);
+    let listed: Vec<_> = succeeded
+        .iter()
+        .map(|event| InboxEvent { is_from_list: true, ..super::webhook::kept(event, till.clock.now_ms()) })
+        .collect();
+    webhook_inbox::insert(till.app.store.pool(), "paysim", &listed).await.expect("kept");
+    until_all_are_sold(&till, &orders).await;
+    till.faults(&[("outage", "none")]).await;
+    till.check_books().await;
+}
 
 #[tokio::test(flavor = "multi_thread")]
 async fn words_of_many_orders_are_asked_about_side_by_side() {
