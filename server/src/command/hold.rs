@@ -34,7 +34,7 @@ pub(super) async fn run(
 /// The reply to `hold` and `hold_area`; `wanted` are the seats asked for, near which alternatives are looked for.
 pub(super) async fn answered(
     app: &App,
-    event: &EventFacts,
+    event: &Arc<EventFacts>,
     answer: &Answer<HoldOutcome>,
     wanted: &[SeatIndex],
 ) -> Answered {
@@ -43,8 +43,8 @@ pub(super) async fn answered(
         HoldOutcome::Refused(refusal) => {
             let alternatives = match refusal {
                 // More than the identity may have would be refused again.
-                Refusal::SeatTaken(_) if wanted.len() <= event.rules.seats_per_identity as usize => {
-                    alternatives(app, event, wanted).await
+                Refusal::SeatTaken(taken) if wanted.len() <= event.rules.seats_per_identity as usize => {
+                    alternatives(app, event, wanted, taken).await
                 }
                 _ => Vec::new(),
             };
@@ -53,9 +53,10 @@ pub(super) async fn answered(
     }
 }
 
-/// Free blocks near the seats that were wanted; none rather than an error when something is not at hand.
-async fn alternatives(app: &App, event: &EventFacts, wanted: &[SeatIndex]) -> Vec<Vec<u32>> {
-    let Some(live) = app.seatmap.live_now(event.id) else { return Vec::new() };
+/// Free blocks near the seats that were wanted, also where nobody looks at the map on this node yet; none rather than an error
+/// when something is not at hand.
+async fn alternatives(app: &App, event: &Arc<EventFacts>, wanted: &[SeatIndex], taken: &[SeatIndex]) -> Vec<Vec<u32>> {
+    let Ok(live) = app.seatmap.live(event).await else { return Vec::new() };
     let Ok(Some(layout)) = app.catalogue.layout(&event.layout).await else { return Vec::new() };
-    live.with_states(|states| seatmap::alternatives(event, &layout.shape, states, wanted))
+    live.with_states(|states| seatmap::alternatives(event, &layout.shape, states, wanted, taken))
 }

@@ -14,13 +14,15 @@ const MAX_BLOCKS: usize = 3;
 /// Runs looked at on either side of the wanted one: some rows of the same section, a few microseconds of work.
 const RUNS_EACH_WAY: usize = 24;
 
-/// Up to three free blocks of as many touching seats as were wanted, of the same price tier, nearest first.
+/// Up to three free blocks of as many touching seats as were wanted, of the same price tier, nearest first; none with a seat
+/// of `taken`, which the map may not know of yet.
 #[must_use]
 pub fn alternatives(
     event: &EventFacts,
     shape: &SeatShape,
     states: &[SeatState],
     wanted: &[SeatIndex],
+    taken: &[SeatIndex],
 ) -> Vec<Vec<u32>> {
     let Some(&first) = wanted.first() else { return Vec::new() };
     let (Some(run), Some(&tier)) = (shape.run_of(first), event.seat_tiers.get(first.position())) else {
@@ -28,9 +30,11 @@ pub fn alternatives(
     };
     let size = wanted.len() as u32;
     let center = center(shape, wanted.iter().map(|seat| seat.0));
+    let is_taken = |seat: u32| taken.contains(&SeatIndex(seat));
     let is_free = |seat: u32| {
         let at = seat as usize;
-        states.get(at) == Some(&SeatState::Available)
+        !is_taken(seat)
+            && states.get(at) == Some(&SeatState::Available)
             && event.seat_tiers.get(at) == Some(&tier)
             && !shape.special.contains(seat)
     };
@@ -42,7 +46,7 @@ pub fn alternatives(
         accessible: 0,
         unlocked: RoaringBitmap::new(),
     };
-    let eyes = Eyes { event, shape, states, wish: &wish, is_in_flight: &|_| false, takes_special: false };
+    let eyes = Eyes { event, shape, states, wish: &wish, is_in_flight: &is_taken, takes_special: false };
     let sells_by_index = |first: u32| {
         let section = event.section_of(SeatIndex(first));
         section.is_none_or(|(_, section)| section.sales_mode != SalesMode::BestAvailable)

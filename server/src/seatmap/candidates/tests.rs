@@ -286,7 +286,7 @@ fn alternatives_are_blocks_that_the_rules_let_a_buyer_pick() {
     let mut facts = event(vec![0; 20], OrphanRule::Strict);
     let map = states("ssss...s.s.s ....ssss");
     let offered = |facts: &EventFacts| {
-        let mut blocks = crate::seatmap::alternatives(facts, &shape, &map, &[SeatIndex(2), SeatIndex(3)]);
+        let mut blocks = crate::seatmap::alternatives(facts, &shape, &map, &[SeatIndex(2), SeatIndex(3)], &[]);
         blocks.sort();
         blocks
     };

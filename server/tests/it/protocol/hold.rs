@@ -71,6 +71,33 @@ async fn of_a_hundred_buyers_of_one_seat_exactly_one_gets_it() {
 }
 
 #[tokio::test]
+async fn who_comes_too_late_is_offered_three_blocks_of_the_same_size() {
+    let (stage, event) = Stage::with_event(&Draft::default()).await;
+    let node = stage.node().await;
+    let (mut first, _) = Client::guest(&node.url).await;
+    let (mut late, _) = Client::guest(&node.url).await;
+    assert_eq!(code(&first.call("hold", json!({"key": "1", "event": event, "seats": [42, 43]})).await), "ok");
+    // Nobody has looked at the map on this node so far.
+    let reply = late.call("hold", json!({"key": "1", "event": event, "seats": [42, 43]})).await;
+    assert_eq!(code(&reply), "seat_taken", "{reply}");
+    let blocks = |reply: &Value| -> Vec<Vec<u32>> {
+        serde_json::from_value(reply["error"]["data"]["alternatives"].clone()).expect("lists of seats")
+    };
+    let offered = blocks(&reply);
+    let different: std::collections::BTreeSet<u32> = offered.iter().flatten().copied().collect();
+    assert!(offered.len() == 3 && offered.iter().all(|block| block.len() == 2) && different.len() == 6, "{offered:?}");
+    assert!(different.is_disjoint(&[42, 43].into()), "{offered:?}");
+    // What the refusal says is taken is in no block, whether or not the map has heard of it.
+    let wanted = json!({"key": "2", "event": event, "seats": offered[0]});
+    assert_eq!(code(&first.call("hold", wanted.clone()).await), "ok");
+    let reply = late.call("hold", wanted).await;
+    let rest = blocks(&reply);
+    assert!(rest.len() == 3 && rest.iter().flatten().all(|seat| !offered[0].contains(seat)), "{reply}");
+    let taken = late.call("hold", json!({"key": "3", "event": event, "seats": rest[0]})).await;
+    assert_eq!(code(&taken), "ok", "what is offered can be had: {taken}");
+}
+
+#[tokio::test]
 async fn all_or_nothing_and_only_ones_own() {
     let (stage, event) = Stage::with_event(&Draft { blocked: vec![9], ..Draft::default() }).await;
     let node = stage.node().await;
