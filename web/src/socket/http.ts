@@ -60,8 +60,9 @@ export class Api {
     return this.#call(`/v1/events${query ? `?q=${encodeURIComponent(query)}` : ""}`);
   }
 
-  event(event: string): Promise<Answer<EventDetail>> {
-    return this.#call(`/v1/events/${encodeURIComponent(event)}`);
+  /** `anew`: past what the browser may give again for some seconds. */
+  event(event: string, anew = false): Promise<Answer<EventDetail>> {
+    return this.#call(`/v1/events/${encodeURIComponent(event)}`, { cache: anew ? "no-cache" : "default" });
   }
 
   orders(): Promise<Answer<{ items: Order[] }>> {

@@ -7,6 +7,7 @@ import type { EventDetail, PriceTier, Refusal } from "../proto/messages";
 import { factsAfter } from "../state/event_facts";
 import type { EventMap } from "../state/event_map";
 import { openedStates } from "../state/opened";
+import { ReadAgain } from "./read_again";
 
 type MapListener = (map: EventMap, seats: Uint32Array | "all") => void;
 
@@ -31,6 +32,8 @@ export class LiveEvent {
   #layout = "";
   #closed = false;
   #unwatch: () => void;
+  #unwatchSocket: () => void;
+  readonly #again = new ReadAgain(() => this.#readAgain());
 
   constructor(id: string) {
     this.id = id;
@@ -50,6 +53,12 @@ export class LiveEvent {
     this.#unwatch = app.eventPush.subscribe((push) => {
       if (push?.event === id) this.#pushed(push);
     });
+    // What was said while the connection was away is not said again.
+    let away = false;
+    this.#unwatchSocket = app.socket.subscribe(({ status, was }) => {
+      if (status === "open" && away) this.#again.soon();
+      away = was && status !== "open";
+    });
     void this.load();
   }
 
@@ -57,6 +66,8 @@ export class LiveEvent {
     this.#closed = true;
     this.#unsubscribe();
     this.#unwatch();
+    this.#unwatchSocket();
+    this.#again.end();
   }
 
   async load(): Promise<void> {
@@ -67,12 +78,27 @@ export class LiveEvent {
       this.refused.value = answer.error;
       return;
     }
-    this.seatTiers = Uint8Array.from(atob(answer.seat_tiers ?? ""), (char) => char.charCodeAt(0));
-    this.detail.value = answer;
+    await this.#use(answer);
+  }
+
+  async #use(detail: EventDetail): Promise<void> {
+    this.seatTiers = Uint8Array.from(atob(detail.seat_tiers ?? ""), (char) => char.charCodeAt(0));
+    this.detail.value = detail;
     const code = knownCode(this.id);
-    if (code && !this.opened.value && (answer.state === "presale" || answer.state === "on_sale"))
+    if (code && !this.opened.value && (detail.state === "presale" || detail.state === "on_sale"))
       void this.unlock(code);
-    await this.#useLayout(answer.layout);
+    await this.#useLayout(detail.layout);
+  }
+
+  /** Reads the page behind what it shows: a failure changes nothing on the screen. */
+  async #readAgain(): Promise<boolean> {
+    const before = this.detail.value;
+    const answer = await app.api.event(this.id, true);
+    if (this.#closed || !answer.ok) return this.#closed;
+    // The reason of a state is told only by push.
+    const reason = before?.state === answer.state ? before.reason : undefined;
+    await this.#use({ ...answer, reason: answer.reason ?? reason });
+    return true;
   }
 
   /** Opens what a presale code opens, and remembers the code for the next visit. The refusal, or null. */
@@ -121,13 +147,17 @@ export class LiveEvent {
     }
     const grown = this.plan.value !== null;
     this.plan.value = unpackLayout(layout);
-    if (grown) void this.load();
+    if (!grown) return;
+    void this.load();
+    this.#again.soon();
   }
 
   #pushed(push: { push: string; [field: string]: unknown }): void {
     const detail = this.detail.value;
     if (!detail) return;
     this.detail.value = factsAfter(detail, push);
+    // Limits, times and words have no push of their own: the state is said again, or for the first time with them.
+    if (push.push === "event.state") this.#again.soon();
     if (push.push === "price.change") app.notify({ kind: "prices" });
   }
 }
