@@ -15,8 +15,7 @@ help: ## this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-11s %s\n", $$1, $$2 }' Makefile
 
 run: need-run web ## builds everything and serves it; installs what is missing
-	cargo build --release --package seatwire
-	@exec target/release/seatwire serve
+	@exec cargo run --release --package seatwire -- serve
 
 test: need-test web ## every test, browser included
 	@scripts/test.sh

@@ -12,6 +12,7 @@ cargo bench --package seatwire --bench viewers
 cargo bench --package seatwire --bench checkout
 
 cargo build --quiet --release --package seatwire --package seatwire-loadgen
+built=$(scripts/built.sh)/release
 work=$(mktemp -d /tmp/seatwire-bench.XXXXXX)
 chmod 755 "$work"
 server=
@@ -27,7 +28,7 @@ trap 'exit 130' INT TERM
 
 run() { # PRESET..: each against a fresh event
     env -u DATABASE_URL -u REDIS_URL SEATWIRE_LISTEN=127.0.0.1:0 SEATWIRE_ADMIN_LISTEN=127.0.0.1:0 \
-        SEATWIRE_DOOR_LISTEN=127.0.0.1:0 SEATWIRE_DATA="$work/$1" target/release/seatwire serve >"$work/$1.out" 2>"$work/$1.log" </dev/null &
+        SEATWIRE_DOOR_LISTEN=127.0.0.1:0 SEATWIRE_DATA="$work/$1" "$built/seatwire" serve >"$work/$1.out" 2>"$work/$1.log" </dev/null &
     server=$!
     for _ in $(seq 600); do
         grep -q '^seatwire: open ' "$work/$1.out" && break
@@ -38,12 +39,12 @@ run() { # PRESET..: each against a fresh event
     url=$(sed -n 's/^seatwire: open //p' "$work/$1.out")
     printf '\n== seatwire-loadgen %s\n' "$*"
     # A missed number is printed by the generator; the others are measured all the same.
-    target/release/seatwire-loadgen "${@:2}" --url "$url" --server-pid "$server" || echo "exit $?"
+    "$built/seatwire-loadgen" "${@:2}" --url "$url" --server-pid "$server" || echo "exit $?"
     kill -TERM "$server"
     wait "$server" || true
     server=
 }
 run onsale run onsale_5k --quiet --out report/onsale_5k
 run holds run holds_500 --quiet --out report/holds_500
-run crowd run holds_10k --quiet --out report/holds_10k
+run crowd run holds_10k --connects-per-s 4500 --quiet --out report/holds_10k
 run memory memory --viewers 9000

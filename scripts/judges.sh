@@ -3,7 +3,7 @@
 # installed must be content. One that cannot be installed is skipped, and that is said loudly; with CI=true it is a failure,
 # unless SEATWIRE_JUDGES=optional (a machine without npm's and PyPI's registries).
 set -uo pipefail
-cd "$(dirname "$0")/.."
+cd "$(dirname "$0")/.." || exit 1
 
 home=target/judges
 mkdir -p "$home"
@@ -18,7 +18,7 @@ clean_up() {
 trap clean_up EXIT
 trap 'exit 130' INT TERM
 
-SEATWIRE_DATA=$work target/debug/seatwire paysim --listen 127.0.0.1:0 >"$work/said" &
+SEATWIRE_DATA=$work "$(scripts/built.sh)/debug/seatwire" paysim --listen 127.0.0.1:0 >"$work/said" &
 simulator=$!
 url=
 for _ in $(seq 100); do

@@ -1,6 +1,7 @@
 #!/usr/bin/env bash
 # Sees to the programs the Makefile's targets use: `scripts/need.sh run` or `scripts/need.sh test`.
-# Packages are installed where apt-get is (as root or through sudo); for everything else it says what to do.
+# Packages are installed where apt-get is (as root or through sudo); for everything else it says what to do. Runs with the bash
+# of macOS, which is of 2007.
 set -euo pipefail
 
 purpose=${1:?run or test}
@@ -43,12 +44,16 @@ if ! command -v redis-server >/dev/null && ! command -v valkey-server >/dev/null
     packages+=(redis-server)
     formulas+=(redis)
 fi
-if [ "$purpose" = test ] && [ -z "${CHROMIUM:-}" ] && [ ! -x /usr/bin/chromium ]; then
+if [ "$purpose" = test ] && ! scripts/chromium.sh >/dev/null; then
     packages+=(chromium)
     formulas+=('--cask chromium')
 fi
 
 if [ "$(uname)" = Darwin ]; then
+    if ! command -v cc >/dev/null; then
+        say "A C compiler is missing. Run: xcode-select --install"
+        exit 1
+    fi
     [ ${#formulas[@]} -eq 0 ] && exit 0
     for formula in "${formulas[@]}"; do say "Missing. Run: brew install $formula"; done
     exit 1

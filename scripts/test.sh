@@ -68,6 +68,8 @@ stage "official Stripe clients" scripts/judges.sh
 start_server() {
     local ports public admin door
     cargo build --quiet --package seatwire || return 1
+    local seatwire
+    seatwire=$(scripts/built.sh)/debug/seatwire || return 1
     ports=$(node -e '
         const net = require("node:net");
         const servers = [0, 0, 0].map(() => net.createServer().listen(0, "127.0.0.1"));
@@ -78,7 +80,7 @@ start_server() {
     door=$(sed -n 3p <<<"$ports")
     export SEATWIRE_URL="http://127.0.0.1:$public"
     env -u DATABASE_URL -u REDIS_URL SEATWIRE_LISTEN="127.0.0.1:$public" SEATWIRE_ADMIN_LISTEN="127.0.0.1:$admin" \
-        SEATWIRE_DOOR_LISTEN="127.0.0.1:$door" SEATWIRE_DATA="$work/data" target/debug/seatwire serve >"$work/server.log" 2>&1 </dev/null &
+        SEATWIRE_DOOR_LISTEN="127.0.0.1:$door" SEATWIRE_DATA="$work/data" "$seatwire" serve >"$work/server.log" 2>&1 </dev/null &
     server=$!
     for _ in $(seq 600); do
         if ! kill -0 "$server" 2>/dev/null; then break; fi
@@ -86,7 +88,7 @@ start_server() {
             echo "the server answers at $SEATWIRE_URL"
             # What the tests of the doors' scanner need: the listeners of doors and operators and a key for both.
             export SEATWIRE_ADMIN_URL="http://127.0.0.1:$admin" SEATWIRE_DOOR_URL="http://127.0.0.1:$door"
-            SEATWIRE_ADMIN_KEY=$(env -u DATABASE_URL -u REDIS_URL SEATWIRE_DATA="$work/data" target/debug/seatwire \
+            SEATWIRE_ADMIN_KEY=$(env -u DATABASE_URL -u REDIS_URL SEATWIRE_DATA="$work/data" "$seatwire" \
                 admin-key create --name browser --scope door --scope orders | sed -n 's/^key  *//p')
             export SEATWIRE_ADMIN_KEY
             return 0
@@ -100,6 +102,7 @@ start_server() {
 
 printf '\n== a server for the browser\n'
 if start_server; then
+    CHROMIUM=$(scripts/chromium.sh) && export CHROMIUM
     if ! stage "browser tests" npm --prefix web run --silent e2e; then
         printf '\n-- end of the server log\n'
         tail -n 40 "$work/server.log"

@@ -3,10 +3,16 @@
 # DATABASE_URL. Usage: scripts/with_postgres.sh COMMAND ARGS..
 set -euo pipefail
 
-programs=$(command -v postgres || ls -d /usr/lib/postgresql/*/bin/postgres /opt/homebrew/opt/postgresql@*/bin/postgres 2>/dev/null | sort -V | tail -n 1)
-programs=$(dirname "$(readlink -f "$programs")")
+# The newest that is installed, in the places where scripts/need.sh looks as well.
+programs=$(command -v postgres || compgen -G '/usr/lib/postgresql/*/bin/postgres' ||
+    compgen -G '/opt/homebrew/opt/postgresql@*/bin/postgres' || compgen -G '/usr/local/opt/postgresql@*/bin/postgres') || {
+    echo "PostgreSQL is missing: make need-run" >&2
+    exit 1
+}
+programs=$(dirname "$(readlink -f "$(sort -V <<<"$programs" | tail -n 1)")")
 folder=$(mktemp -d /tmp/seatwire-sql.XXXXXX)
 server=
+# Unfolded with a `+`: to the bash of macOS an empty array is an unset one.
 owner=()
 if [ "$(id -u)" = 0 ]; then
     # Postgres refuses to run as root.
@@ -24,8 +30,8 @@ clean_up() {
 trap clean_up EXIT
 trap 'exit 130' INT TERM
 
-"${owner[@]}" "$programs/initdb" -D "$folder/data" -U seatwire -A trust -E UTF8 --locale C.UTF-8 --no-sync >/dev/null
-"${owner[@]}" "$programs/postgres" -D "$folder/data" -k "$folder" -c listen_addresses= -c fsync=off \
+${owner[@]+"${owner[@]}"} "$programs/initdb" -D "$folder/data" -U seatwire -A trust -E UTF8 --locale C.UTF-8 --no-sync >/dev/null
+${owner[@]+"${owner[@]}"} "$programs/postgres" -D "$folder/data" -k "$folder" -c listen_addresses= -c fsync=off \
     >"$folder/log" 2>&1 </dev/null &
 server=$!
 tries=0
