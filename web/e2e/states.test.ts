@@ -101,6 +101,29 @@ it("prices that change are told, and the chips follow", async () => {
   await page.locator(".chips").getByText("€123").first().waitFor();
 });
 
+it("limits, times and words that change are read again by the page that shows them", async () => {
+  const { page, errors } = await open(stage.browser, DESKTOP);
+  let change = {};
+  await page.route(new RegExp(`/v1/events/${stage.small.id}$`), async (route) => {
+    const answer = await route.fetch();
+    const facts = await answer.json();
+    await route.fulfill({ response: answer, json: { ...facts, ...change, rules: { ...facts.rules, ...change } } });
+  });
+  let say = (_: string) => {};
+  await page.routeWebSocket(/\/v1\/socket$/, (client) => {
+    client.connectToServer().onMessage((message) => client.send(message));
+    say = (text) => client.send(text);
+  });
+  await page.goto(`${BASE}/events/${stage.small.id}`);
+  await mapReady(page);
+  await page.getByText("Up to 10 per person").waitFor();
+  change = { name: "An hour later", seats_per_identity: 3 };
+  say(JSON.stringify({ push: "event.state", event: stage.small.id, state: "on_sale" }));
+  await page.getByText("Up to 3 per person").waitFor();
+  await page.getByRole("heading", { name: "An hour later" }).waitFor();
+  expect(errors).toEqual([]);
+});
+
 it("nothing is wider than a small phone, in the longer language too", async () => {
   const { page } = await open(stage.browser, { ...PHONE, viewport: { width: 320, height: 568 }, locale: "de-DE" });
   const overflow = () => page.evaluate(() => document.documentElement.scrollWidth - innerWidth);

@@ -75,6 +75,9 @@ export interface Order {
   created_ms: number;
 }
 
+/** Why the server took back a hold. */
+export type RevokeReason = "closed" | "cancelled" | "sold" | "store_lost";
+
 /** A place in the waiting list of a sold-out event. */
 export interface WaitlistPlace {
   /** 1 is next */
@@ -139,7 +142,7 @@ export interface EventArea {
 }
 
 export interface EventDetail extends EventSummary {
-  /** why it is in its state, in the organiser's words; only told by push */
+  /** why it is in its state, in the organiser's words */
   reason?: string;
   description?: string;
   sections: EventSection[];

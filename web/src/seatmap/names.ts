@@ -103,16 +103,25 @@ function zonePlates(
   const step = 2 * PLATE_HALF_HEIGHT_PX + 4;
   return ground.zones.map((zone) => {
     const left = zone.sections.reduce((sum, section) => sum + section.left, 0);
+    const own = plate(context, camera, zone.name, count(left), zone.middle);
+    const x0 = Math.min(...zone.sections.map(({ box }) => box.x0));
+    const x1 = Math.max(...zone.sections.map(({ box }) => box.x1));
+    const y0 = Math.min(...zone.sections.map(({ box }) => box.y0)) * camera.scale + camera.y;
+    const y1 = Math.max(...zone.sections.map(({ box }) => box.y1)) * camera.scale + camera.y;
+    const covered = (4 * own.half * own.tall) / Math.max((x1 - x0) * camera.scale * (y1 - y0), 1);
+    const beside: Wanted["tries"] = [
+      [0, y0 - own.y - PLATE_HALF_HEIGHT_PX - 4],
+      [0, y1 - own.y + PLATE_HALF_HEIGHT_PX + 4],
+    ];
     return {
-      ...plate(context, camera, zone.name, count(left), zone.middle),
-      tries: [
-        [0, 0],
-        [0, step],
-        [0, -step],
-      ],
+      ...own,
+      tries: [...(covered > MOST_COVERED_SHARE ? beside : []), [0, 0], [0, step], [0, -step]],
     };
   });
 }
+
+/** A plate that would hide more of its zone than this stands beside it. */
+const MOST_COVERED_SHARE = 0.3;
 
 /** Over sections that are large on the screen: their names, kept in view while their seats are. */
 function headings(

@@ -109,6 +109,8 @@ function EventCard({ event }: { event: EventSummary }) {
   const capacity = Math.max(event.seat_count, event.available, 1);
   const share = event.available / capacity;
   const cheapest = Math.min(...event.price_tiers.map((tier) => tier.price_minor + tier.fee_minor));
+  // What it would cost and how many seats are free says nothing where nothing is sold any more.
+  const over = event.state === "closed" || event.state === "cancelled";
   const few = event.state === "on_sale" && share > 0 && share < FEW_SHARE;
   return (
     <a class="card" href={`/events/${event.id}`}>
@@ -132,9 +134,9 @@ function EventCard({ event }: { event: EventSummary }) {
         </div>
       </div>
       <div class="card-foot">
-        {Number.isFinite(cheapest) && <strong>{t.value.from(money(cheapest, event.currency, true))}</strong>}
-        <meter class="left" min={0} max={1} value={share} aria-hidden="true" />
-        <span class="muted">{t.value.seatsLeft(count(event.available))}</span>
+        {!over && Number.isFinite(cheapest) && <strong>{t.value.from(money(cheapest, event.currency, true))}</strong>}
+        {!over && <meter class="left" min={0} max={1} value={share} aria-hidden="true" />}
+        <span class="muted">{over ? t.value.eventState[event.state] : t.value.seatsLeft(count(event.available))}</span>
       </div>
     </a>
   );

@@ -92,12 +92,9 @@ export class LiveEvent {
 
   /** Reads the page behind what it shows: a failure changes nothing on the screen. */
   async #readAgain(): Promise<boolean> {
-    const before = this.detail.value;
     const answer = await app.api.event(this.id, true);
     if (this.#closed || !answer.ok) return this.#closed;
-    // The reason of a state is told only by push.
-    const reason = before?.state === answer.state ? before.reason : undefined;
-    await this.#use({ ...answer, reason: answer.reason ?? reason });
+    await this.#use(answer);
     return true;
   }
 

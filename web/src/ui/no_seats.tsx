@@ -34,7 +34,7 @@ export function NoSeats({ event, open }: { event: LiveEvent; open: Signal<boolea
   const canBuy = state === "on_sale" || state === "presale";
   return (
     <>
-      <div class="panel-head">
+      <div class={`panel-head ${OVER.includes(state) ? "lone" : ""}`}>
         {form && <SheetHandle open={open} />}
         <h2>
           {t.value.emptyTitle[state]}

@@ -2,6 +2,7 @@
 import { useEffect } from "preact/hooks";
 import { app } from "../app";
 import type { Notice } from "../booking/shop";
+import type { RevokeReason } from "../proto/messages";
 import { AlertIcon, CheckIcon, CloseIcon } from "./icons";
 import { seatWords } from "./seat_words";
 import { shownEvent } from "./shown_event";
@@ -28,7 +29,7 @@ function noticeText(notice: Notice): string {
     case "expired":
       return t.value.expired;
     case "revoked":
-      return t.value.revokedBy[notice.reason] ?? t.value.revoked;
+      return t.value.revokedBy[notice.reason as RevokeReason] ?? t.value.revoked;
     case "offered":
       return t.value.offered;
     case "gone":

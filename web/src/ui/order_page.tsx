@@ -25,7 +25,7 @@ const UNSETTLED: OrderState[] = ["payment_pending", "action_required", "payment_
 export function OrderPage({ id, secret }: { id: string; secret?: string }) {
   const refused = useSignal<Refusal | null>(null);
   const order = app.shop.orders.value.get(id) ?? null;
-  const known = useEventFacts(order?.event ?? null);
+  const known = useEventFacts(order?.event ?? null, order?.state);
   usePageTitle(order ? `${t.value.reference} ${order.reference}` : t.value.orderTitle);
 
   const load = async () => {
@@ -224,19 +224,33 @@ function EventCard({ detail }: { detail: EventDetail }) {
           {detail.venue.city ? `, ${detail.venue.city}` : ""}
         </span>
       </p>
+      {detail.state === "cancelled" && (
+        <p class="state-note">
+          {t.value.stateNote.cancelled} {detail.reason}
+        </p>
+      )}
     </section>
   );
 }
 
-/** Name, date and plan of the order's event, for the words on tickets and lines. */
-function useEventFacts(event: string | null): { detail: EventDetail | null; plan: SeatPlan | null } {
+/**
+ * Name, date and plan of the order's event, for the words on tickets and lines. Read again when the order's state changes: that
+ * the money comes back may be because the event is cancelled.
+ */
+function useEventFacts(
+  event: string | null,
+  state: OrderState | undefined,
+): {
+  detail: EventDetail | null;
+  plan: SeatPlan | null;
+} {
   const detail = useSignal<EventDetail | null>(null);
   const plan = useSignal<SeatPlan | null>(null);
   useEffect(() => {
     if (!event) return;
     let gone = false;
     void (async () => {
-      const answer = await app.api.event(event);
+      const answer = await app.api.event(event, detail.value !== null);
       if (gone || !answer.ok) return;
       detail.value = answer;
       const layout = await fetchLayout(answer.layout);
@@ -245,6 +259,6 @@ function useEventFacts(event: string | null): { detail: EventDetail | null; plan
     return () => {
       gone = true;
     };
-  }, [event]);
+  }, [event, state]);
   return { detail: detail.value, plan: plan.value };
 }

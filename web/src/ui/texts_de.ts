@@ -67,8 +67,8 @@ export const de: Texts = {
   section: "Block",
   row: "Reihe",
   seat: "Platz",
-  seatShort: (section, row, seat) => `${section} · Reihe ${row} · Platz ${seat}`,
-  seatWithoutRow: (section, seat) => `${section} · Platz ${seat}`,
+  seatShort: (section, row, seat) => `${section} · Reihe\u00a0${row} · Platz\u00a0${seat}`,
+  seatWithoutRow: (section, seat) => `${section} · Platz\u00a0${seat}`,
   cell: (row, seat, price, state) => `Reihe ${row} Platz ${seat}, ${price}, ${state}`,
   seatState: { available: "frei", held: "reserviert", sold: "verkauft", blocked: "nicht im Verkauf", mine: "deiner" },
   pendingState: "wird reserviert",
@@ -138,6 +138,8 @@ export const de: Texts = {
   expired: "Deine Zeit ist abgelaufen. Die Plätze sind wieder frei; du kannst neu wählen.",
   revoked: "Der Veranstalter hat deine Plätze zurückgenommen.",
   revokedBy: {
+    store_lost:
+      "Durch einen Fehler bei uns sind deine Plätze verloren gegangen. Es wurde nichts abgebucht; bitte wähle neu.",
     closed: "Der Verkauf ist beendet. Deine Plätze konnten nicht gehalten werden.",
     cancelled: "Die Veranstaltung ist abgesagt. Deine Plätze konnten nicht gehalten werden.",
     sold: "Einer deiner Plätze war schon von jemand anderem bezahlt.",
@@ -223,7 +225,12 @@ export const de: Texts = {
   cancelSure: "Diese Bestellung stornieren und die Plätze freigeben?",
   keepOrder: "Behalten",
   ticketCode: "Ticketcode",
-  ticketState: { valid: "Gültig", used: "Benutzt", transferred: "Übertragen", void: "Ungültig" },
+  ticketState: {
+    valid: "Gültig",
+    used: "Benutzt: dieses Ticket wurde am Einlass gescannt",
+    transferred: "Weitergegeben: Einlass gibt es mit dem neuen Ticket",
+    void: "Nicht mehr gültig",
+  },
   showAtDoor: "Zeige diesen Code am Einlass",
   printTickets: "Tickets als PDF",
   passOn: {

@@ -1,5 +1,6 @@
 //! English, and the shape every other language must fill. Texts by code: what the server says is never shown.
 import type { CodeName } from "../proto/codes";
+import type { RevokeReason } from "../proto/messages";
 
 /** `offline` and `closed` are this app's own: no answer, connection gone for good. */
 export type ErrorCode = CodeName | "offline" | "closed";
@@ -72,8 +73,8 @@ export const en = {
   section: "Section",
   row: "Row",
   seat: "Seat",
-  seatShort: (section: string, row: string, seat: string) => `${section} · Row ${row} · Seat ${seat}`,
-  seatWithoutRow: (section: string, seat: string) => `${section} · Seat ${seat}`,
+  seatShort: (section: string, row: string, seat: string) => `${section} · Row\u00a0${row} · Seat\u00a0${seat}`,
+  seatWithoutRow: (section: string, seat: string) => `${section} · Seat\u00a0${seat}`,
   cell: (row: string, seat: string, price: string, state: string) => `Row ${row} seat ${seat}, ${price}, ${state}`,
   seatState: { available: "available", held: "held", sold: "sold", blocked: "not for sale", mine: "yours" },
   pendingState: "being held",
@@ -145,10 +146,11 @@ export const en = {
   expired: "Your time ran out. The seats are free again; choose anew if you like.",
   revoked: "The organiser took back your seats.",
   revokedBy: {
+    store_lost: "A fault on our side lost your seats. You were not charged; please choose again.",
     closed: "The sale has ended. Your seats could not be kept.",
     cancelled: "This event is cancelled. Your seats could not be kept.",
     sold: "One of your seats had been paid for by somebody else.",
-  } as Record<string, string>,
+  } satisfies Record<RevokeReason, string>,
   offered: "It is your turn: tickets are held for you.",
   offerHint: "Offered to you from the waiting list. After this time they go to the next person.",
   waitlist: "Waiting list",
@@ -231,7 +233,12 @@ export const en = {
   cancelSure: "Cancel this order and free the seats?",
   keepOrder: "Keep it",
   ticketCode: "Ticket code",
-  ticketState: { valid: "Valid", used: "Used", transferred: "Transferred", void: "Void" },
+  ticketState: {
+    valid: "Valid",
+    used: "Used: this ticket has been scanned at the door",
+    transferred: "Passed on: admission is with the new ticket",
+    void: "No longer valid",
+  },
   showAtDoor: "Show this code at the door",
   printTickets: "Tickets as PDF",
   passOn: {

@@ -44,7 +44,7 @@ function TicketStub({ ticket, plan, detail }: { ticket: Ticket; plan: SeatPlan |
   const name = ticket.seat !== undefined && plan ? seatName(plan, ticket.seat) : null;
   const usable = ticket.state === "valid";
   return (
-    <article class={`ticket ${usable ? "" : "spent"}`} aria-label={words}>
+    <article class={`ticket ${usable ? "" : "spent"}`} data-state={ticket.state} aria-label={words}>
       <div class="ticket-main">
         <p class="ticket-event">{detail?.name}</p>
         {name ? (
@@ -73,10 +73,12 @@ function TicketStub({ ticket, plan, detail }: { ticket: Ticket; plan: SeatPlan |
         </p>
         {!usable && <p class="ticket-state">{t.value.ticketState[ticket.state]}</p>}
       </div>
-      <div class="ticket-stub">
-        {usable && <QrPicture text={ticket.qr ?? ticket.code} />}
-        <p class="small-text">{usable ? t.value.showAtDoor : ""}</p>
-      </div>
+      {usable && (
+        <div class="ticket-stub">
+          <QrPicture text={ticket.qr ?? ticket.code} />
+          <p class="small-text">{t.value.showAtDoor}</p>
+        </div>
+      )}
     </article>
   );
 }
