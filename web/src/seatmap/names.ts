@@ -108,20 +108,20 @@ function zonePlates(
     const x1 = Math.max(...zone.sections.map(({ box }) => box.x1));
     const y0 = Math.min(...zone.sections.map(({ box }) => box.y0)) * camera.scale + camera.y;
     const y1 = Math.max(...zone.sections.map(({ box }) => box.y1)) * camera.scale + camera.y;
-    const covered = (4 * own.half * own.tall) / Math.max((x1 - x0) * camera.scale * (y1 - y0), 1);
+    const hides = 2 * own.half > (x1 - x0) * camera.scale && 2 * own.tall > (y1 - y0) * MOST_HIDDEN_SHARE;
     const beside: Wanted["tries"] = [
       [0, y0 - own.y - PLATE_HALF_HEIGHT_PX - 4],
       [0, y1 - own.y + PLATE_HALF_HEIGHT_PX + 4],
     ];
     return {
       ...own,
-      tries: [...(covered > MOST_COVERED_SHARE ? beside : []), [0, 0], [0, step], [0, -step]],
+      tries: [...(hides ? beside : []), [0, 0], [0, step], [0, -step]],
     };
   });
 }
 
-/** A plate that would hide more of its zone than this stands beside it. */
-const MOST_COVERED_SHARE = 0.3;
+/** A plate as wide as its zone stands beside it when it would hide more than this of its height. */
+const MOST_HIDDEN_SHARE = 2 / 3;
 
 /** Over sections that are large on the screen: their names, kept in view while their seats are. */
 function headings(

@@ -13,6 +13,7 @@ import { AlertIcon, BankIcon, CalendarIcon, CheckIcon, ClockIcon, CloseIcon, Pin
 import { fetchLayout } from "./live_event";
 import { Failed, Spinner, usePageTitle } from "./page";
 import { FIRST_METHOD, PaymentChoice } from "./payment_choice";
+import { ReadAgain } from "./read_again";
 import { lineWords } from "./seat_words";
 import { errorText, t } from "./texts";
 import { Tickets } from "./tickets";
@@ -246,19 +247,30 @@ function useEventFacts(
 } {
   const detail = useSignal<EventDetail | null>(null);
   const plan = useSignal<SeatPlan | null>(null);
+  const again = useRef<ReadAgain | null>(null);
   useEffect(() => {
     if (!event) return;
     let gone = false;
-    void (async () => {
-      const answer = await app.api.event(event, detail.value !== null);
-      if (gone || !answer.ok) return;
+    const read = async (anew: boolean) => {
+      const answer = await app.api.event(event, anew);
+      if (gone || !answer.ok) return gone;
       detail.value = answer;
       const layout = await fetchLayout(answer.layout);
       if (!gone && layout) plan.value = unpackLayout(layout);
-    })();
+      return true;
+    };
+    const later = new ReadAgain(() => read(true));
+    again.current = later;
+    void read(false);
     return () => {
       gone = true;
+      later.end();
     };
-  }, [event, state]);
+  }, [event]);
+  const shown = useRef(state);
+  useEffect(() => {
+    if (shown.current && shown.current !== state) again.current?.soon();
+    shown.current = state;
+  }, [state]);
   return { detail: detail.value, plan: plan.value };
 }
