@@ -61,6 +61,7 @@ if known ~= SOLD then
     local owner = unpack('<I4', call('GETRANGE', base .. 's', seat * 4, seat * 4 + 3))
     if owner < SOLD_TO or owner >= RESERVED_BY then
       if owner == 0 then available = available - 1 end
+      if owner == KEPT then call('ZREM', base .. 'w', seat) end
       if owner >= HELD_BY and owner < SOLD_TO and not (is_locked and owner == HELD_BY + number) then
         revoke(owner - HELD_BY, seat)
       end

@@ -2,8 +2,10 @@
 //! then, every seat must agree. The seed is printed; `SEATWIRE_SEED` repeats a run, `SEATWIRE_OPERATIONS` sets its length.
 
 mod changing;
+mod following;
 mod organising;
 mod taking;
+mod waiting;
 
 use super::model::{Model, ROW};
 use super::shelf::{Shelf, allocation};
@@ -28,7 +30,7 @@ const OPERATIONS: u32 = 100_000;
 /// Events that the operations are spread over: most of their time is waiting.
 const EVENTS: u64 = 4;
 /// Between two comparisons of everything; `SEATWIRE_COMPARE_EVERY=1` finds the operation that made the difference.
-const COMPARE_EVERY: u32 = 50;
+const COMPARE_EVERY: u32 = 100;
 /// How well this process knows Redis' clock at a moment.
 const DOUBT_MS: u64 = 100;
 /// One step of time.
@@ -65,6 +67,7 @@ struct Run {
     holds: Vec<(IdentityId, HoldId)>,
     remembered_holds: HashMap<(IdentityId, String), Remembered<HoldOutcome>>,
     remembered_changes: HashMap<(IdentityId, String), Remembered<ChangeOutcome>>,
+    followed: following::Followed,
     /// How far the event's clock was moved ahead of Redis'.
     ahead_ms: u64,
     log: Vec<String>,
@@ -102,6 +105,7 @@ async fn run(seed: u64, operations: u32) {
         |seat: u32| ALLOCATED.into_iter().find(|(_, seats)| seats.contains(&seat)).map(|(slot, _)| slot + 2);
     let kind = |seat: u32| allocated(seat).unwrap_or(u8::from(seat == 29 || seat == BLOCKED));
     let mut run = Run {
+        followed: following::Followed::default(),
         model: Model::new((0..40).map(kind).collect(), vec![7, 40], 6, 100_000),
         shelf,
         random: StdRng::seed_from_u64(seed),
@@ -118,7 +122,9 @@ async fn run(seed: u64, operations: u32) {
         },
         operator,
     };
-    assert_eq!(run.shelf.map().await, run.model.map());
+    let map = run.shelf.map().await;
+    assert_eq!(map, run.model.map());
+    run.followed = following::Followed::new(&map, run.shelf.areas().await);
     for n in 0..operations {
         run.step().await;
         if n % compare_every == 0 {
@@ -175,7 +181,8 @@ impl Run {
         match self.random.random_range(0..100) {
             0..22 => self.hold(identity).await,
             22..24 => self.block().await,
-            24..26 => self.resize().await,
+            24..25 => self.resize().await,
+            25..26 => self.organise().await,
             26..28 => {
                 let at = self.random.random_range(0..PEOPLE - STRANGERS);
                 self.unlock_allocation(self.people[at]).await;
@@ -183,8 +190,9 @@ impl Run {
             28..34 => self.hold_best(identity).await,
             34..38 => self.hold_scanned(identity).await,
             38..40 => self.nothing(identity).await,
-            40..52 => self.hold_area(identity).await,
-            52..66 => self.release(identity).await,
+            40..48 => self.hold_area(identity).await,
+            48..53 => self.wait(identity).await,
+            53..66 => self.release(identity).await,
             66..70 => self.extend(identity).await,
             70..78 => self.lock(identity).await,
             78..81 => self.unlock(identity).await,
@@ -230,7 +238,15 @@ impl Run {
         self.agree("the map", &map, &self.model.map());
         let stock = self.shelf.inventory.stock(&self.shelf.event).await.expect("Redis answers");
         self.agree("what is available", &stock.available, &(map.matches('0').count() as u32));
-        self.agree("the areas", &self.shelf.areas().await, &self.model.areas());
+        let open_n = self.model.people.values().filter(|person| person.hold.is_some()).count() as u32;
+        self.agree("open holds", &stock.open_holds, &open_n);
+        self.agree("the areas", &(self.shelf.areas().await, stock.areas), &(self.model.areas(), self.model.areas()));
+        let kept = self.shelf.inventory.kept(&self.shelf.event).await.expect("Redis answers");
+        let mut seats: Vec<SeatIndex> = kept.seats.iter().map(|(seat, _)| *seat).collect();
+        seats.sort_unstable();
+        self.agree("what is kept", &(&seats, &kept.places), &(&self.model.kept_seats(), &self.model.kept_places));
+        self.agree("how much is kept", &stock.kept, &(seats.len() as u32 + kept.places.iter().sum::<u32>()));
+        self.follow(&map).await;
         self.agree("the position", &self.shelf.position().await, &(1, self.model.seq));
         for identity in self.people.clone() {
             let found = self.shelf.open_hold(identity).await;

@@ -1,9 +1,10 @@
 //! The inventory as one would write it without Redis: plain collections, one rule after the other. The scripts are tried
-//! against it by random operations (`differential`). Here is who has what; `taking` and `ending` are what changes it.
+//! against it by random operations (`differential`). Here is who has what; the rest is what changes it.
 
 mod ending;
 mod organising;
 mod taking;
+mod waiting;
 
 use seatwire::inventory::{HoldLine, HoldRecord, Place, Refusal};
 use seatwire_proto::id::{HoldId, IdentityId, OrderId};
@@ -23,6 +24,8 @@ pub(super) const ROW: u32 = 10;
 pub(super) enum Owner {
     Nobody,
     KeptBack,
+    /// Kept for whoever waits.
+    Kept,
     HeldBy(IdentityId),
     SoldTo(IdentityId),
 }
@@ -34,6 +37,7 @@ pub(super) struct ModelHold {
     /// The list of holds that end together, a quarter of a second wide, that names it; not before that one is it ended.
     list: u64,
     is_extended: bool,
+    is_offer: bool,
     lock: Option<(OrderId, u64)>,
     lines: Vec<HoldLine>,
 }
@@ -64,7 +68,7 @@ impl ModelHold {
         self.lines.iter().map(|line| line.quantity).sum()
     }
 
-    fn record(&self, identity: IdentityId) -> HoldRecord {
+    pub(super) fn record(&self, identity: IdentityId) -> HoldRecord {
         // Seats in the order they were added, then areas.
         let (seats, areas): (Vec<_>, Vec<_>) = self.lines.iter().partition(|line| matches!(line.place, Place::Seat(_)));
         HoldRecord {
@@ -73,7 +77,7 @@ impl ModelHold {
             expires_ms: self.lock.map_or(self.expires_ms, |(_, until_ms)| until_ms),
             is_extended: self.is_extended,
             locked_by: self.lock.map(|(order, _)| order),
-            is_offer: false,
+            is_offer: self.is_offer,
             lines: seats.into_iter().chain(areas).copied().collect(),
         }
     }
@@ -113,6 +117,12 @@ pub(super) struct Model {
     pub(super) capacities: Vec<u32>,
     /// What is left; a late success may take more than that, which is made good by what comes back first.
     areas: Vec<i64>,
+    /// Whether what becomes free is kept for whoever waits.
+    pub(super) keeps: bool,
+    /// Places kept, by area.
+    pub(super) kept_places: Vec<u32>,
+    /// Allocations whose seats may be had now, by slot, as bits.
+    pub(super) open_slots: u32,
     pub(super) people: HashMap<IdentityId, Person>,
     orders: HashMap<OrderId, (Known, Vec<(Place, u32)>)>,
     pub(super) limit: u32,
@@ -128,6 +138,9 @@ impl Model {
             owners,
             kinds,
             areas: areas.iter().copied().map(i64::from).collect(),
+            keeps: false,
+            kept_places: vec![0; areas.len()],
+            open_slots: u32::MAX,
             capacities: areas,
             people: HashMap::new(),
             orders: HashMap::new(),
@@ -141,7 +154,7 @@ impl Model {
     pub(super) fn map(&self) -> String {
         let digit = |owner: &Owner| match owner {
             Owner::Nobody => '0',
-            Owner::HeldBy(_) => '1',
+            Owner::HeldBy(_) | Owner::Kept => '1',
             Owner::SoldTo(_) => '2',
             Owner::KeptBack => '3',
         };
@@ -159,12 +172,31 @@ impl Model {
     }
 
     fn free_seat(&mut self, seat: SeatIndex) {
-        self.owners[seat.position()] = if self.kinds[seat.position()] == 0 { Owner::Nobody } else { Owner::KeptBack };
+        self.owners[seat.position()] = match self.kinds[seat.position()] {
+            0 if self.keeps => Owner::Kept,
+            0 => Owner::Nobody,
+            _ => Owner::KeptBack,
+        };
     }
 
-    /// What this identity has unlocked.
+    /// More or fewer places of an area are left; whether everyone sees it.
+    fn change_area(&mut self, area: AreaIndex, by: i64) -> bool {
+        let mut left = self.areas[area.position()] + by;
+        if by > 0 && self.keeps && left > 0 {
+            let kept = by.min(left);
+            self.kept_places[area.position()] += u32::try_from(kept).expect("above nothing");
+            if kept == by {
+                return false;
+            }
+            left -= kept;
+        }
+        self.areas[area.position()] = left;
+        true
+    }
+
+    /// What this identity has unlocked and is open now.
     pub(super) fn unlocked(&self, identity: IdentityId) -> u32 {
-        self.people.get(&identity).map_or(0, |person| person.unlocked)
+        self.people.get(&identity).map_or(0, |person| person.unlocked & self.open_slots)
     }
 
     /// Whether a seat that nobody has would be this identity's to take.
@@ -186,8 +218,7 @@ impl Model {
             }
         }
         for (area, quantity) in hold.areas() {
-            self.areas[area.position()] += i64::from(quantity);
-            changes = true;
+            changes |= self.change_area(area, i64::from(quantity));
         }
         changes
     }

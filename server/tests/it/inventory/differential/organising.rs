@@ -1,11 +1,12 @@
-//! Random changes by the organiser, and codes that open allocations.
+//! Random changes by the organiser, codes that open allocations, and an event that is over for a moment.
 
 use super::{Run, SEATS};
 use rand::RngExt;
 use seatwire::catalogue::EventFacts;
-use seatwire::inventory::{Caller, UnlockOutcome};
-use seatwire_proto::id::IdentityId;
+use seatwire::inventory::{Caller, HoldOutcome, HoldRecord, Refusal, UnlockOutcome};
+use seatwire_proto::id::{HoldId, IdentityId};
 use seatwire_proto::seat::{AreaIndex, SeatIndex};
+use seatwire_proto::server::EventState;
 use std::sync::Arc;
 
 /// Most places of the areas: few enough to be full now and then.
@@ -49,6 +50,51 @@ impl Run {
             self.note(format!("configure {capacities:?}"));
             self.model.configure(&capacities);
         }
+    }
+
+    /// An allocation is closed or opened again; now and then the event is over, and goes on after all.
+    pub(super) async fn organise(&mut self) {
+        if self.random.random_bool(0.7) { self.allocate().await } else { self.end_holds().await }
+    }
+
+    fn revise(&mut self, change: impl FnOnce(&mut EventFacts)) {
+        let facts = Arc::make_mut(&mut self.shelf.event);
+        facts.revision += 1;
+        change(facts);
+    }
+
+    async fn allocate(&mut self) {
+        let at = self.random.random_range(0..self.shelf.event.allocations.len());
+        self.revise(|facts| facts.allocations[at].is_closed ^= true);
+        let event = Arc::clone(&self.shelf.event);
+        self.shelf.inventory.keep_allocations(&event).await.expect("Redis answers");
+        self.note(format!("allocate {} {}", event.allocations[at].slot, !event.allocations[at].is_closed));
+        for allocation in &event.allocations {
+            let seats: Vec<SeatIndex> = allocation.seats.iter().map(SeatIndex).collect();
+            self.model.allocate(allocation.slot, &seats, !allocation.is_closed);
+        }
+    }
+
+    async fn end_holds(&mut self) {
+        self.revise(|facts| facts.state = EventState::Closed);
+        let event = Arc::clone(&self.shelf.event);
+        let (mut next, most) = (Some(0), self.random.random_range(1..=4));
+        while let Some(from) = next {
+            let ended: Vec<HoldRecord>;
+            (ended, next) = self.shelf.inventory.end_holds(&event, from, most).await.expect("Redis answers");
+            let now_ms = self.shelf.inventory.now_ms() + self.ahead_ms;
+            let ended: Vec<(IdentityId, HoldId)> = ended.iter().map(|hold| (hold.identity, hold.id)).collect();
+            self.note(format!("over: {ended:?}"));
+            let open = self.model.ending_holds();
+            self.agree("holds that end with their event", &ended.iter().all(|hold| open.contains(hold)), &true);
+            self.model.end_holds(&ended, now_ms);
+        }
+        self.agree("holds that outlive their event", &self.model.ending_holds(), &Vec::new());
+        let seat = self.seat();
+        let (identity, caller) = (self.person(), Caller { key: None, ..self.caller(self.people[0], "").0 });
+        let answer = self.shelf.inventory.hold(Caller { identity, ..caller }, &[seat]).await.expect("Redis answers");
+        self.agree("a hold when it is over", &answer.outcome, &HoldOutcome::Refused(Refusal::NotOnSale));
+        self.revise(|facts| facts.state = EventState::OnSale);
     }
 
     pub(super) async fn unlock_allocation(&mut self, identity: IdentityId) {

@@ -26,7 +26,7 @@ impl Model {
         match self.owned(identity, id, now_ms) {
             Err(refusal) => ChangeOutcome::Refused(refusal),
             Ok(ModelHold { lock: Some((order, _)), .. }) => ChangeOutcome::Refused(Refusal::HoldLocked(*order)),
-            Ok(hold) if hold.is_extended => ChangeOutcome::Refused(Refusal::ExtendRefused),
+            Ok(hold) if hold.is_extended || hold.is_offer => ChangeOutcome::Refused(Refusal::ExtendRefused),
             Ok(hold) => {
                 hold.is_extended = true;
                 hold.expires_ms += EXTENSION_MS;
@@ -167,10 +167,7 @@ impl Model {
                     self.owners[seat.position()] = Owner::SoldTo(identity);
                     changes = true;
                 }
-                Place::Area(area) if !is_locked => {
-                    self.areas[area.position()] -= i64::from(quantity);
-                    changes = true;
-                }
+                Place::Area(area) if !is_locked => changes |= self.change_area(area, -i64::from(quantity)),
                 Place::Area(_) => {}
             }
         }
@@ -210,9 +207,8 @@ impl Model {
                         let before = freed.iter().position(|(known, _)| *known == place);
                         let had = before.map_or(0, |at| freed[at].1);
                         if quantity > had {
-                            self.areas[area.position()] += i64::from(quantity - had);
+                            changes |= self.change_area(area, i64::from(quantity - had));
                             n += quantity - had;
-                            changes = true;
                             match before {
                                 Some(at) => freed[at].1 = quantity,
                                 None => freed.push((place, quantity)),

@@ -26,6 +26,7 @@ impl Model {
             expires_ms,
             list: expires_ms.div_ceil(LIST_MS),
             is_extended: false,
+            is_offer: false,
             lock: None,
             lines: Vec::new(),
         };
@@ -35,12 +36,12 @@ impl Model {
     fn may_take(&self, identity: IdentityId, seat: SeatIndex, now_ms: u64) -> bool {
         match self.owners[seat.position()] {
             Owner::Nobody => true,
-            Owner::SoldTo(_) => false,
+            Owner::SoldTo(_) | Owner::Kept => false,
             Owner::KeptBack => self.may_have(identity, seat),
             Owner::HeldBy(other) => {
                 let hold = self.people.get(&other).and_then(|person| person.hold.as_ref());
                 let is_over = hold.is_some_and(|hold| hold.is_over(now_ms));
-                if is_over { self.may_have(identity, seat) } else { other == identity }
+                if is_over { !self.keeps && self.may_have(identity, seat) } else { other == identity }
             }
         }
     }
@@ -101,7 +102,7 @@ impl Model {
         let is_free = |seat: &SeatIndex| match self.owners[seat.position()] {
             Owner::Nobody => true,
             Owner::KeptBack => self.may_have(identity, *seat),
-            Owner::HeldBy(_) | Owner::SoldTo(_) => false,
+            Owner::Kept | Owner::HeldBy(_) | Owner::SoldTo(_) => false,
         };
         let block = blocks.iter().find(|block| {
             let seats = seats_of(block);
@@ -203,7 +204,7 @@ impl Model {
         };
         let old = self.people.get(&identity).and_then(|person| person.hold.as_ref());
         let own: u32 = old
-            .filter(|hold| hold.is_over(now_ms))
+            .filter(|hold| hold.is_over(now_ms) && !self.keeps)
             .map(|hold| hold.areas().iter().filter(|(other, _)| *other == area).map(|(_, n)| n).sum())
             .unwrap_or(0);
         let remaining = u32::try_from(self.areas[area.position()] + i64::from(own)).unwrap_or(0);
