@@ -1,10 +1,12 @@
 //! The sale on HASH-partitioned tables: every hot table begins its key with the event and refers to nothing outside it, so
 //! a busy event can live in a partition of its own. The schema is made of the migrated one by `hot_tables.sql`.
 
+use crate::checkout::till::Till;
 use crate::support::admin::Admin;
 use crate::support::client::{Client, Guest};
 use crate::support::eventually;
 use crate::support::stage::{Draft, Stage, enter_event};
+use seatwire::checkout::order::OrderState;
 use seatwire::organiser::Scope;
 use seatwire::store::StoreError;
 use seatwire::store::constraint::{Constraint, broken};
@@ -138,6 +140,40 @@ async fn a_refund_feeds_the_waitlist_on_partitioned_tables() {
         .await;
     let agrees = audit(&stage, &event);
     assert!(agrees.status.success(), "{}", String::from_utf8_lossy(&agrees.stdout));
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_late_success_takes_its_seats_again_or_goes_back_on_partitioned_tables() {
+    let stage = partitioned().await;
+    let event = enter_event(&stage.store, &Draft::default()).await.to_string();
+    let till = Till::open_on(stage, event).await;
+    let late = async |seats: &[u32]| {
+        let (buyer, hold) = till.buyer_with(seats).await;
+        (buyer, till.bought(buyer, &hold, "pm_sim_late_success_40m").await["id"].clone())
+    };
+    let (first, taken_again) = late(&[5]).await;
+    let (second, gone) = late(&[7, 8]).await;
+    for seat in [5, 7, 8] {
+        till.until_seat(seat, 0).await;
+    }
+    for order in [&taken_again, &gone] {
+        assert_eq!(till.inner_state(order).await, OrderState::ReleasedUnresolved);
+    }
+    let (other, hold) = till.buyer_with(&[8]).await;
+    till.bought(other, &hold, "pm_card_visa").await;
+    let paid = till.until(first, &taken_again, "paid").await;
+    assert_eq!(paid["tickets"][0]["seat"], 5, "{paid}");
+    let refunded = till.until(second, &gone, "refunded").await;
+    assert_eq!(refunded["refunded_minor"], 9500, "{refunded}");
+    assert_eq!(till.money(&gone).await, (vec![9500], 9500));
+    for (seat, state) in [(5, 2), (7, 0), (8, 2)] {
+        till.until_seat(seat, state).await;
+    }
+    till.check_books().await;
+    let agrees = async || (count(&till.stage, "select count(*) from outbox").await == 0).then_some(());
+    eventually("the outbox is told", agrees).await;
+    let audit = audit(&till.stage, &till.event);
+    assert!(audit.status.success(), "{}", String::from_utf8_lossy(&audit.stdout));
 }
 
 fn audit(stage: &Stage, event: &str) -> Output {

@@ -49,6 +49,12 @@ impl Till {
         Self::open_at(stage, event, &database_url, settings).await
     }
 
+    /// Of an event on a stage that was set up otherwise.
+    pub(crate) async fn open_on(stage: Stage, event: String) -> Self {
+        let database_url = stage.database_url.clone();
+        Self::open_at(stage, event, &database_url, &[]).await
+    }
+
     /// With a line to Postgres that can be cut.
     pub(crate) async fn open_behind_a_line(settings: &[(&str, &str)]) -> (Self, super::outage::Line) {
         let (stage, event) = Stage::with_event(&Draft::default()).await;
