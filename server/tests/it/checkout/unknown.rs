@@ -281,6 +281,20 @@ async fn ten_minutes_without_the_provider_lose_no_charge_and_free_no_seat() {
         tokio::time::sleep(std::time::Duration::from_millis(30)).await;
     }
     for (buyer, order, seat) in &orders {
+        // The first of the two deadlines is over, and a whole look after it has ended.
+        let id: OrderId = order["id"].as_str().expect("an id").parse().expect("an id");
+        let state = eventually("looks at an order that waited long enough", || async {
+            till.clock.advance_ms(500);
+            let row = order::read(till.app.store.pool(), id).await.expect("reads").expect("the order");
+            let is_looked_at = match row.state {
+                OrderState::PaymentUnknown => false,
+                OrderState::Cancelling => row.checks_n >= 2,
+                _ => true,
+            };
+            is_looked_at.then_some(row.state)
+        })
+        .await;
+        assert_eq!(state, OrderState::Cancelling, "not before the hard deadline");
         assert_eq!(till.order(*buyer, &order["id"]).await["state"], "payment_unknown");
         assert_eq!(till.seat(*seat).await, 1, "nobody else can have it");
     }

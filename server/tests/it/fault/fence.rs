@@ -92,6 +92,34 @@ async fn seats_are_free_on_the_shelf_only_after_the_ledger_has_committed_it() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn nobody_is_told_of_a_sale_before_the_ledger_has_committed_it() {
+    let till = Till::open().await;
+    let (buyer, hold) = till.buyer_with(&[1]).await;
+    // Every commit that sells an order fails, at the commit itself.
+    for sql in [
+        "create function refuse_sold() returns trigger language plpgsql as $$
+         begin raise exception 'not now' using errcode = '40001'; end $$",
+        "create constraint trigger refuse_sold after update on orders deferrable initially deferred
+         for each row when (new.state in ('paid', 'fulfilled')) execute function refuse_sold()",
+    ] {
+        sqlx::query(sql).execute(till.stage.store.pool()).await.expect("runs");
+    }
+    let reply = till.checkout(buyer, &hold, "pm_card_visa").await;
+    assert_ne!(reply["order"]["state"], "paid", "told what is not so: {reply}");
+    assert_eq!(till.seat(1).await, 1, "viewers are not told either");
+    assert_eq!(count(&till, "select count(*) from orders where state in ('paid', 'fulfilled')").await, 0);
+    assert_eq!(count(&till, "select count(*) from tickets").await, 0);
+    sqlx::query("drop trigger refuse_sold on orders").execute(till.stage.store.pool()).await.expect("runs");
+    let orders = till.app.checkout.orders(buyer.0, None, 10).await.expect("reads");
+    let id = json!(orders.first().expect("the order"))["id"].clone();
+    till.until(buyer, &id, "paid").await;
+    assert_eq!(till.money(&id).await, (vec![4750], 0), "charged once");
+    till.until_seat(1, 2).await;
+    till.check_books().await;
+    clean(&till.stage, &till.event).await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn one_identity_at_many_doors_at_once_never_has_more_than_its_limit() {
     let till = Till::open().await;
     let facts = facts(&till).await;
