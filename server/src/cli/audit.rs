@@ -14,7 +14,8 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 use std::time::Duration;
 
-/// Looks before a disagreement is believed: a sale in progress is always a little ahead somewhere.
+/// Looks before a disagreement, or a Redis without the event, is believed: a sale in progress is always a little ahead
+/// somewhere, and a rebuild may be under way.
 const LOOKS: usize = 8;
 /// Between two looks: longer than the journal and the outbox are behind.
 const BETWEEN_LOOKS: Duration = Duration::from_millis(400);
@@ -58,6 +59,12 @@ pub(super) async fn run(config: Config, args: Args) -> Result<(), Failed> {
         compared.log_rows,
         compared.journal_rows
     ));
+    if compared.awaits_rebuild {
+        say(
+            "Redis was lost or started anew since this epoch began, and nobody has asked for the event since: the first who \
+             does has it rebuilt from Postgres and its journal. Postgres was compared with itself alone",
+        );
+    }
     for line in lines.iter().take(MAX_LINES) {
         say(&format!("  {line}"));
     }
@@ -91,7 +98,7 @@ async fn look(config: &Config, stores: &Stores, event: EventId) -> anyhow::Resul
             Some(before) => before.intersection(&lines).cloned().collect(),
             None => lines,
         };
-        if stay.is_empty() {
+        if stay.is_empty() && !compared.awaits_rebuild {
             return Ok((compared, stay));
         }
         stays = Some(stay);

@@ -25,6 +25,8 @@ pub struct Compared {
     pub epoch: u32,
     /// See `epoch`.
     pub seq: u64,
+    /// Redis was lost or began anew since, and nobody has asked for the event: Postgres was compared with itself alone.
+    pub awaits_rebuild: bool,
     /// Seats of the event.
     pub seats: usize,
     /// Areas of the event.
@@ -63,11 +65,12 @@ pub fn compare(event: &EventFacts, ledger: &Ledger, shelf: &ShelfState) -> (Comp
                 found.say("seats are taken, but the event was never opened".into());
             }
         }
-        (Some((epoch, _)), None) => found.say(format!("Redis does not have epoch {epoch} of the event")),
+        // No call believes what another Redis has, so neither does this: the first who asks has the event rebuilt.
+        (Some((epoch, _)), None) => compared = Compared { epoch: *epoch, awaits_rebuild: true, ..compared },
+        (Some((epoch, _)), Some(_)) if !shelf.is_same_redis => {
+            compared = Compared { epoch: *epoch, awaits_rebuild: true, ..compared };
+        }
         (Some((epoch, _)), Some(meta)) => {
-            if !shelf.is_same_redis {
-                found.say(format!("another Redis answers than the one epoch {epoch} was begun in"));
-            }
             compared = Compared {
                 epoch: *epoch,
                 seq: meta.seq,

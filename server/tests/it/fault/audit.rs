@@ -1,8 +1,9 @@
 //! `seatwire audit`: says nothing of a sound event, and names every disagreement of one that is not.
 
-use crate::checkout::till::{Buyer, Till};
+use crate::checkout::till::{Buyer, Till, checkout_of};
+use crate::support::client::Client;
 use crate::support::eventually;
-use crate::support::stage::Stage;
+use crate::support::stage::{Draft, Stage};
 use fred::interfaces::KeysInterface;
 use fred::types::Value as RedisValue;
 use seatwire::checkout::RefundWhat;
@@ -27,6 +28,7 @@ pub(crate) async fn clean(stage: &Stage, event: &str) -> String {
     let (code, said) = audit(stage, event).await;
     assert_eq!(code, Some(0), "{said}");
     assert!(said.contains("everything agrees"), "{said}");
+    assert!(!said.contains("compared with itself alone"), "all of it: {said}");
     said
 }
 
@@ -99,6 +101,46 @@ async fn every_disagreement_is_one_plain_line() {
     let (code, said) = audit(&till.stage, "evt_01m8mcxrd5e9ssj4phws5cf8xx").await;
     assert_eq!((code, said.contains("there is no event")), (Some(1), true), "{said}");
     assert_eq!(audit(&till.stage, "x").await.0, Some(64));
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn an_event_nobody_has_asked_for_since_redis_was_lost_is_no_disagreement() {
+    let (mut stage, event) = Stage::with_event(&Draft::default()).await;
+    {
+        let node = stage.node().await;
+        let (mut buyer, _) = Client::guest(&node.url).await;
+        let reply = buyer.call("hold", json!({"key": "1", "event": event, "seats": [1]})).await;
+        let mut checkout = checkout_of(&reply["hold"], "pm_card_visa");
+        checkout["key"] = "2".into();
+        assert_eq!(buyer.call("checkout", checkout).await["order"]["state"], "paid");
+        eventually("the outbox to be told", || async {
+            let waiting = "select count(*) from outbox";
+            let n: i64 = sqlx::query_scalar(waiting).fetch_one(stage.store.pool()).await.expect("counts");
+            (n == 0).then_some(())
+        })
+        .await;
+        clean(&stage, &event).await;
+        node.signal("TERM");
+        assert_eq!(node.ended().await, Some(0));
+    }
+    stage.redis.kill();
+    stage.redis.restart().await;
+    let (code, said) = audit(&stage, &event).await;
+    assert_eq!(code, Some(0), "{said}");
+    for line in ["epoch 1, seq 0", "nobody has asked for the event since", "compared with itself alone", "agrees"] {
+        assert!(said.contains(line), "{line} in\n{said}");
+    }
+    // What Postgres says of itself still counts.
+    let pool = stage.store.pool();
+    sqlx::query("update tickets set state = 'void'").execute(pool).await.expect("writes");
+    let (code, said) = audit(&stage, &event).await;
+    assert_eq!((code, said.contains("seat 1 is sold to ord_")), (Some(1), true), "{said}");
+    sqlx::query("update tickets set state = 'valid'").execute(pool).await.expect("writes");
+    // The first who asks has it rebuilt, and then all of it is compared.
+    let node = stage.node().await;
+    let (mut viewer, _) = Client::guest(&node.url).await;
+    viewer.call("subscribe", json!({"event": event})).await;
+    assert!(clean(&stage, &event).await.contains("epoch 2, seq"));
 }
 
 #[tokio::test(flavor = "multi_thread")]
