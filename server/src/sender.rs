@@ -47,6 +47,8 @@ enum Change {
     Hold { hold: HoldId, at: Position },
     /// The hold is over, which nothing follows.
     HoldEnd { hold: HoldId },
+    /// The hold was taken away: nothing to whoever knows that it was over before.
+    HoldLoss { hold: HoldId },
     /// An order, by the number of what caused the push.
     Order { order: OrderId, at: u64, is_final: bool },
 }
@@ -56,6 +58,7 @@ impl Change {
         match push {
             Push::HoldUpdate { id, hold: None } => Some(Self::HoldEnd { hold: *id }),
             Push::HoldUpdate { id, .. } => Some(Self::Hold { hold: *id, at: at? }),
+            Push::HoldRevoked { hold, .. } => Some(Self::HoldLoss { hold: hold.id }),
             _ => None,
         }
     }

@@ -3,9 +3,9 @@
 //! A batch goes as soon as the one before it is published, so a lone push waits for nothing.
 //!
 //! A batch: the node's number (u64), then per push the identity (16 bytes); what it says: 0 = nothing with a place, 1 = a
-//! hold's change, 2 = its end, 3 = an order that waits for its payment, 4 = one that is final (u8); the hold or order (16
-//! bytes), epoch (u32) and seq (u64) of a hold, or 0 and the number of an order's change; the frame's length (u32) and the
-//! frame. Little endian.
+//! hold's change, 2 = its end, 3 = an order that waits for its payment, 4 = one that is final, 5 = a hold's loss (u8); the
+//! hold or order (16 bytes), epoch (u32) and seq (u64) of a hold, or 0 and the number of an order's change; the frame's
+//! length (u32) and the frame. Little endian.
 
 use super::{Change, Publisher};
 use crate::metrics::Metrics;
@@ -36,6 +36,7 @@ const HOLD: u8 = 1;
 const HOLD_END: u8 = 2;
 const ORDER_OPEN: u8 = 3;
 const ORDER_FINAL: u8 = 4;
+const HOLD_LOSS: u8 = 5;
 
 /// A push on its way.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -125,6 +126,7 @@ fn split_entry(bytes: &[u8]) -> Option<(Entry<'_>, &[u8])> {
     let change = match says {
         HOLD => Some(Change::Hold { hold, at: Position { epoch: u32::from_le_bytes(*epoch), seq } }),
         HOLD_END => Some(Change::HoldEnd { hold }),
+        HOLD_LOSS => Some(Change::HoldLoss { hold }),
         ORDER_OPEN => Some(of_order(false)),
         ORDER_FINAL => Some(of_order(true)),
         _ => None,
@@ -165,6 +167,7 @@ fn pack(node: u64, parcels: &[Parcel]) -> Bytes {
             None => (NOTHING, uuid::Uuid::nil(), 0, 0),
             Some(Change::Hold { hold, at }) => (HOLD, hold.uuid(), at.epoch, at.seq),
             Some(Change::HoldEnd { hold }) => (HOLD_END, hold.uuid(), 0, 0),
+            Some(Change::HoldLoss { hold }) => (HOLD_LOSS, hold.uuid(), 0, 0),
             Some(Change::Order { order, at, is_final }) => {
                 (if is_final { ORDER_FINAL } else { ORDER_OPEN }, order.uuid(), 0, at)
             }
@@ -219,6 +222,7 @@ mod tests {
             parcel(None, "one"),
             parcel(Some(Change::Hold { hold, at }), ""),
             parcel(Some(Change::HoldEnd { hold }), "three"),
+            parcel(Some(Change::HoldLoss { hold }), "lost"),
             parcel(Some(Change::Order { order, at: 1 << 50, is_final: false }), "four"),
             parcel(Some(Change::Order { order, at: 0, is_final: true }), "five"),
         ];

@@ -39,6 +39,8 @@ impl Listeners {
                 Some((_, Some(known))) => (at.epoch, at.seq) >= (known.epoch, known.seq),
                 None => true,
             },
+            // Its owner gave it back, or was told of the loss already.
+            Change::HoldLoss { hold } => !self.holds.contains(&(hold, None)),
             // The end is told whenever it comes.
             Change::HoldEnd { .. } => true,
             // Told again after a failure it has the same number, and may say more.
@@ -59,6 +61,8 @@ impl Listeners {
         let (hold, at) = match *change {
             Change::Hold { hold, at } => (hold, Some(at)),
             Change::HoldEnd { hold } => (hold, None),
+            // What is left of it follows.
+            Change::HoldLoss { .. } => return,
             Change::Order { order, at, is_final } => {
                 self.orders.retain(|known| known.order != order);
                 if self.orders.len() >= MAX_KNOWN_ORDERS {
@@ -128,8 +132,13 @@ mod tests {
         tell(hold, None, "over");
         tell(hold, at(2, 9), "after the end");
         tell(hold, None, "over, said twice");
+        for (hold, text) in [(hold, "lost, but it was over"), (other, "lost"), (other, "and more of it")] {
+            listeners.tell(Some(&Change::HoldLoss { hold }), None, &Bytes::from_static(text.as_bytes()));
+        }
         let told: Vec<Bytes> = page.1.lock().clone();
-        assert_eq!(told, ["5", "another hold's", "5 again: extended", "a new life", "over", "over, said twice"]);
+        let (before, after) = told.split_at(6);
+        assert_eq!(before, ["5", "another hold's", "5 again: extended", "a new life", "over", "over, said twice"]);
+        assert_eq!(after, ["lost", "and more of it"]);
     }
 
     #[test]

@@ -11,6 +11,16 @@ async fn hold(client: &mut Client, event: &str, seats: &[u32]) -> Value {
     reply["hold"].clone()
 }
 
+/// Waits until the loss of a hold was told; and that it is gone twice: all holds are looked at together, two times.
+async fn told_twice(loser: &mut Client, lost: &Value) {
+    let push = loser.push("hold.revoked").await;
+    assert_eq!(push["hold"]["id"], lost["id"]);
+    for _ in 0..2 {
+        loser.push_where("hold.update", |push| push["id"] == lost["id"] && push["hold"].is_null()).await;
+    }
+    assert!(!loser.has_push("hold.revoked"), "said once");
+}
+
 async fn holds_written(stage: &Stage) -> i64 {
     let count = "select count(*) from journal_records where has_hold";
     sqlx::query_scalar(count).fetch_one(stage.store.pool()).await.expect("counts")
@@ -36,11 +46,7 @@ async fn a_hold_sold_at_another_node_is_not_revoked_when_redis_is_lost() {
     let late = "update journal_positions set seq = 0; delete from journal_records where has_hold";
     sqlx::raw_sql(late).execute(stage.store.pool()).await.expect("writes");
     stage.redis.restart().await;
-    // Both are looked at together, twice.
-    for _ in 0..2 {
-        let push = loser.push("hold.revoked").await;
-        assert_eq!(push["hold"]["id"], lost["id"]);
-    }
+    told_twice(&mut loser, &lost).await;
     for client in [&mut buyer, &mut device] {
         client.call("ping", json!({"t0": 1})).await;
         assert!(!client.has_push("hold.revoked"), "it was sold");
@@ -73,11 +79,33 @@ async fn a_hold_given_back_at_another_node_is_not_revoked_when_redis_is_lost() {
     let late = "update journal_positions set seq = 2; delete from journal_records where has_hold";
     sqlx::raw_sql(late).execute(stage.store.pool()).await.expect("writes");
     stage.redis.restart().await;
-    // Both are looked at together, twice.
-    for _ in 0..2 {
-        let push = loser.push("hold.revoked").await;
-        assert_eq!(push["hold"]["id"], lost["id"]);
+    told_twice(&mut loser, &lost).await;
+    for client in [&mut buyer, &mut device] {
+        client.call("ping", json!({"t0": 1})).await;
+        assert!(!client.has_push("hold.revoked"), "its owner gave it back");
     }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_hold_given_back_a_moment_before_redis_is_lost_is_not_revoked() {
+    let (mut stage, event) = Stage::with_event(&Draft::default()).await;
+    let (first, second) = (stage.node().await, stage.node().await);
+    let (mut buyer, guest) = Client::guest(&first.url).await;
+    let (mut loser, _) = Client::guest(&first.url).await;
+    let held = hold(&mut buyer, &event, &[1]).await;
+    let mut device = Client::hello(&second.url, Some(&guest.token)).await;
+    let lost = hold(&mut loser, &event, &[5]).await;
+    let released = device.call("release", json!({"key": "r", "hold": held["id"]})).await;
+    assert_eq!(released["ok"], true, "{released}");
+    for client in [&mut buyer, &mut device] {
+        client.push_where("hold.update", |push| push["id"] == held["id"] && push["hold"].is_null()).await;
+    }
+    stage.redis.kill();
+    // As if the journal had heard of nothing.
+    let late = "update journal_positions set seq = 0; delete from journal_records where has_hold";
+    sqlx::raw_sql(late).execute(stage.store.pool()).await.expect("writes");
+    stage.redis.restart().await;
+    told_twice(&mut loser, &lost).await;
     for client in [&mut buyer, &mut device] {
         client.call("ping", json!({"t0": 1})).await;
         assert!(!client.has_push("hold.revoked"), "its owner gave it back");
