@@ -49,6 +49,9 @@ pub struct EventFacts {
     pub has_waiting_room: bool,
     /// Whether released seats go to a list once sold out.
     pub has_waitlist: bool,
+    /// Name, description, performers, venue and start as one number, for comparing within this process: another one when one
+    /// of them is another.
+    pub page: u64,
 }
 
 /// A section's seats are consecutive indices.
@@ -141,6 +144,7 @@ impl EventFacts {
             seats_per_instrument: None,
             has_waiting_room: false,
             has_waitlist: false,
+            page: 0,
         }
     }
 

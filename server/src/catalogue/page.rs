@@ -10,7 +10,17 @@ use roaring::RoaringBitmap;
 use seatwire_proto::money::Currency;
 use seatwire_proto::seat::{AreaIndex, SeatIndex, SectionIndex};
 use seatwire_proto::server::{Event, EventArea, EventSection, EventSummary};
+use std::hash::{DefaultHasher, Hash as _, Hasher as _};
 use std::sync::Arc;
+
+/// What readers see of an event that commands need not know.
+fn page(row: &EventRow) -> u64 {
+    let SummaryRow { name, performers, venue, starts_ms, .. } = &row.summary;
+    let mut hash = DefaultHasher::new();
+    // Their texts for people tell any two of them apart.
+    format!("{:?}", (name, &row.description, performers, venue, starts_ms)).hash(&mut hash);
+    hash.finish()
+}
 
 fn allocation(row: AllocationRow, seat_count: usize) -> Option<AllocationFacts> {
     let seats = RoaringBitmap::deserialize_from(row.seats.as_slice()).ok()?;
@@ -42,7 +52,7 @@ impl EventPage {
     /// # Errors
     /// `Malformed` when the row contradicts itself.
     pub fn from_row(row: EventRow, now_ms: u64) -> Result<Self, StoreError> {
-        let id = row.summary.id;
+        let (id, page) = (row.summary.id, page(&row));
         let malformed = |what: &str| StoreError::Malformed(format!("event {id}: {what}"));
         let blocked = match row.blocked.as_slice() {
             [] => RoaringBitmap::new(),
@@ -104,6 +114,7 @@ impl EventPage {
             rules: row.rules,
             has_waiting_room: row.summary.has_waiting_room,
             has_waitlist: row.summary.has_waitlist,
+            page,
         });
         let body = Event {
             sections: sections(&facts),

@@ -4,6 +4,8 @@
 //! rarer, and says where and as whom. `master` comes in with a call; `line/resp.rs` knows the protocol.
 
 mod resp;
+#[cfg(test)]
+mod unsent;
 
 use super::InventoryError;
 use bytes::BytesMut;

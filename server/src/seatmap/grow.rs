@@ -12,18 +12,13 @@ use seatwire_proto::server::Push;
 use std::collections::HashMap;
 use std::sync::Arc;
 
-/// Whether limits or times changed, or something else that only the event's page shows. What changes on the map or has a push
-/// of its own makes nobody read the page.
+/// Whether something changed that only the event's page shows: limits, times, texts. What is on the map or has a push of its own
+/// makes nobody read the page.
 fn is_page_changed(before: &EventFacts, now: &EventFacts) -> bool {
-    let are_limits_or_times = before.rules != now.rules
+    before.rules != now.rules
+        || before.page != now.page
         || (before.presale_ms, before.on_sale_ms) != (now.presale_ms, now.on_sale_ms)
-        || before.has_waitlist != now.has_waitlist;
-    let is_told = before.price_tiers != now.price_tiers || before.layout != now.layout || before.state != now.state;
-    let is_on_the_map = before.blocked != now.blocked
-        || before.allocations != now.allocations
-        || before.areas != now.areas
-        || before.sections != now.sections;
-    are_limits_or_times || !(is_told || is_on_the_map)
+        || (before.has_waitlist, before.has_waiting_room) != (now.has_waitlist, now.has_waiting_room)
 }
 
 /// Viewers by their address.
@@ -219,5 +214,21 @@ mod tests {
         let after = Listener::new();
         join(&after);
         assert_eq!((after.told(), live.subscribe_reply(false).seat_count), (0, 6));
+
+        // Limits, times and texts are told, also together with what is seen on the map; that alone is not.
+        let mut changed = EventFacts::clone(&live.facts());
+        let changes: [(fn(&mut EventFacts), usize); 5] = [
+            (|facts| facts.rules.seats_per_identity += 1, 1),
+            (|facts| facts.blocked = [3].into_iter().collect(), 1),
+            (|facts| (facts.page, facts.blocked) = (7, [4].into_iter().collect()), 2),
+            (|facts| facts.on_sale_ms += 1, 3),
+            (|facts| facts.seats_per_instrument = Some(3), 3),
+        ];
+        for (at, (change, told)) in changes.into_iter().enumerate() {
+            changed.revision += 1;
+            change(&mut changed);
+            live.refresh_facts(Arc::new(changed.clone())).await;
+            assert_eq!(after.told(), told, "change {at}");
+        }
     }
 }
