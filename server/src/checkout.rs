@@ -378,6 +378,12 @@ async fn detached<T: Send + 'static>(
 }
 
 impl Inner {
+    /// How many of `wanted` questions this node may ask now on its own account; they are counted.
+    fn take_looks(&self, wanted: usize) -> usize {
+        let share = self.provider.share();
+        self.pace.lock().take(wanted, share, Instant::now())
+    }
+
     fn crash(&self, here: CrashPoint) -> Result<(), CheckoutError> {
         if self.dies_at == Some(here) {
             // Nothing is cleaned up, as if the power had gone.

@@ -200,6 +200,9 @@ pub struct CheckoutConfig {
     pub answer_within: Duration,
     /// How long an unknown payment may stay unknown before we try to cancel it. `SEATWIRE_UNKNOWN_SOFT_MS`, default 5 min.
     pub unknown_soft: Duration,
+    /// How long after a lost answer an intent that the provider calls idle is cancelled. `SEATWIRE_UNKNOWN_IDLE_MS`, default
+    /// 30 s. Too low: what a slow bank would still approve is given up; too high: buyers wait for what never began.
+    pub unknown_idle: Duration,
     /// How long seats stay reserved while it is unknown. `SEATWIRE_UNKNOWN_HARD_MS`, default 15 min.
     pub unknown_hard: Duration,
     /// How long a buyer may take at the provider's (3-D Secure). `SEATWIRE_ACTION_MS`, default 10 min.
@@ -324,6 +327,7 @@ impl Config {
                 payment_timeout: env.millis("SEATWIRE_PAYMENT_TIMEOUT_MS", 100..=120_000, 20_000)?,
                 answer_within: env.millis("SEATWIRE_ANSWER_WITHIN_MS", 100..=60_000, 5_000)?,
                 unknown_soft: env.millis("SEATWIRE_UNKNOWN_SOFT_MS", 100..=86_400_000, 300_000)?,
+                unknown_idle: env.millis("SEATWIRE_UNKNOWN_IDLE_MS", 100..=86_400_000, 30_000)?,
                 unknown_hard: env.millis("SEATWIRE_UNKNOWN_HARD_MS", 100..=86_400_000, 900_000)?,
                 action_deadline: env.millis("SEATWIRE_ACTION_MS", 100..=86_400_000, 600_000)?,
                 reconcile_interval: env.millis("SEATWIRE_RECONCILE_MS", 20..=60_000, 1_000)?,

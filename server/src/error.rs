@@ -15,7 +15,7 @@ use serde_json::json;
 
 /// When to come back while a store is down.
 const UNAVAILABLE_RETRY_MS: u64 = 1_000;
-/// A provider that failed again and again is tried anew about so often.
+/// A provider that failed again and again, or has been busy for long, is tried anew about so often.
 const PROVIDER_RETRY_MS: u64 = 5_000;
 /// When to come back while the shelf is busy.
 const OVERLOADED_RETRY_MS: u64 = 500;
@@ -135,6 +135,7 @@ pub fn checkout(error: &CheckoutError) -> ErrorObject {
         CheckoutError::Store(error) => store(error),
         CheckoutError::Inventory(error) => inventory(error),
         CheckoutError::ProviderAway => refuse(ErrorCode::Unavailable).with_retry_after_ms(PROVIDER_RETRY_MS),
+        CheckoutError::ProviderBusy => refuse(ErrorCode::Overloaded).with_retry_after_ms(PROVIDER_RETRY_MS),
         CheckoutError::TimeoutUnknown => refuse(ErrorCode::TimeoutUnknown),
         CheckoutError::Internal(_) | CheckoutError::Interrupted(_) => internal(error),
     }

@@ -87,6 +87,8 @@ pub struct Metrics {
     pub mails_for_people: Gauge,
     /// 1 while the provider is asked for money, 0 while its circuit is open.
     pub provider_open: Gauge,
+    /// 1 while nobody begins to pay because the provider says that it is busy.
+    pub provider_busy: Gauge,
     /// Places where money, seats and tickets do not agree.
     pub books_violations: Gauge,
     /// Outbox rows waiting.
@@ -152,6 +154,7 @@ impl Metrics {
             webhooks_unreadable: Gauge::default(),
             mails_for_people: Gauge::default(),
             provider_open: Gauge::default(),
+            provider_busy: Gauge::default(),
             books_violations: Gauge::default(),
             outbox_waiting: Gauge::default(),
             store_failures: Family::default(),
@@ -204,6 +207,11 @@ impl Metrics {
             metrics.webhooks_unreadable.clone(),
         );
         r.register("mails_for_people", "Mails that were given up", metrics.mails_for_people.clone());
+        r.register(
+            "provider_busy",
+            "Whether nobody begins to pay because the provider is busy",
+            metrics.provider_busy.clone(),
+        );
         r.register("provider_open", "Whether the provider is asked for money", metrics.provider_open.clone());
         r.register(
             "books_violations",

@@ -12,7 +12,6 @@ use crate::store::{order as orders, refund as refund_rows};
 use bytes::Bytes;
 use seatwire_proto::id::OrderId;
 use std::sync::Arc;
-use std::time::Instant;
 use tokio::sync::Notify;
 
 impl Checkout {
@@ -28,7 +27,7 @@ impl Checkout {
     /// How many of `wanted` orders this node may look at now without asking the provider too often; they are counted.
     #[must_use]
     pub fn take_looks(&self, wanted: usize) -> usize {
-        self.0.pace.lock().take(wanted, Instant::now())
+        self.0.take_looks(wanted)
     }
 
     /// Gives money back, once for the caller's key: the order as it stands then, or why not. For operators: the identity is
@@ -106,6 +105,12 @@ impl Checkout {
     #[must_use]
     pub fn is_provider_open(&self) -> bool {
         self.0.provider.is_open()
+    }
+
+    /// Whether nobody should begin to pay because the provider says that it is busy and those who pay already wait for it.
+    #[must_use]
+    pub fn is_provider_jammed(&self) -> bool {
+        self.0.provider.is_jammed()
     }
 
     /// Asks a provider whose circuit is open something that costs nothing: where nothing worked, its first answer has events

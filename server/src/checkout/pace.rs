@@ -32,10 +32,13 @@ impl Pace {
         self.lifted_until = now + LIFTED_FOR;
     }
 
-    /// How many of `wanted` looks may be made now; they are taken off.
-    pub(super) fn take(&mut self, wanted: usize, now: Instant) -> usize {
-        let per_s = if now < self.lifted_until { LIFTED_PER_S } else { LOOKS_PER_S };
-        self.left = (self.left + now.saturating_duration_since(self.at).as_secs_f64() * per_s).min(MAX_SAVED);
+    /// How many of `wanted` looks may be made now; they are taken off. `share`: of the budget, while the provider says that
+    /// it is busy less than 1.
+    pub(super) fn take(&mut self, wanted: usize, share: f64, now: Instant) -> usize {
+        let per_s = share * if now < self.lifted_until { LIFTED_PER_S } else { LOOKS_PER_S };
+        let saved = now.saturating_duration_since(self.at).as_secs_f64() * per_s;
+        // At least one, or a small share would never come to a whole look.
+        self.left = (self.left + saved).min((share * MAX_SAVED).max(1.0));
         self.at = now;
         let taken = wanted.min(self.left as usize);
         self.left -= taken as f64;
@@ -51,10 +54,10 @@ mod tests {
     fn a_second_has_its_looks_and_no_more_however_often_it_is_asked() {
         let start = Instant::now();
         let mut pace = Pace::new(start);
-        assert_eq!((pace.take(10, start), pace.take(200, start), pace.take(1, start)), (10, 15, 0));
-        let taken: usize = (1..=100).map(|n| pace.take(200, start + Duration::from_millis(10 * n))).sum();
+        assert_eq!((pace.take(10, 1.0, start), pace.take(200, 1.0, start), pace.take(1, 1.0, start)), (10, 15, 0));
+        let taken: usize = (1..=100).map(|n| pace.take(200, 1.0, start + Duration::from_millis(10 * n))).sum();
         assert!((24..=25).contains(&taken), "{taken}");
-        assert_eq!(pace.take(200, start + Duration::from_secs(3_600)), 25, "nothing is saved beyond a second");
+        assert_eq!(pace.take(200, 1.0, start + Duration::from_secs(3_600)), 25, "nothing is saved beyond a second");
     }
 
     #[test]
@@ -64,11 +67,22 @@ mod tests {
         pace.lift(start);
         let in_a_minute = |pace: &mut Pace, from_s: u64| {
             let at = |tick: u64| start + Duration::from_millis(from_s * 1_000 + tick * 100);
-            (1..=600).map(|tick| pace.take(200, at(tick))).sum::<usize>()
+            (1..=600).map(|tick| pace.take(200, 1.0, at(tick))).sum::<usize>()
         };
         let first = in_a_minute(&mut pace, 0);
         assert!((4_000..=4_600).contains(&first), "{first}");
         let second = in_a_minute(&mut pace, 60);
         assert!((1_400..=1_500).contains(&second), "{second}");
+    }
+
+    #[test]
+    fn a_provider_that_is_busy_is_asked_less() {
+        let start = Instant::now();
+        let mut pace = Pace::new(start);
+        assert_eq!(pace.take(200, 0.2, start), 5, "nor is what was saved asked at once");
+        let taken: usize = (1..=100).map(|n| pace.take(200, 0.2, start + Duration::from_millis(100 * n))).sum();
+        assert!((49..=50).contains(&taken), "{taken}");
+        let least: usize = (1..=100).map(|n| pace.take(200, 0.01, start + Duration::from_secs(10 + n))).sum();
+        assert!((24..=26).contains(&least), "{least}");
     }
 }

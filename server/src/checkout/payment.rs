@@ -2,6 +2,7 @@
 //! the client of every provider that speaks Stripe's HTTP shape, our simulator included.
 
 mod breaker;
+mod busy;
 pub mod signature;
 pub mod stripe;
 

@@ -87,8 +87,8 @@ impl Inner {
         // Before anything is locked or made: the same key goes on once the provider answers again. Who has no such hold is
         // refused by the lock, and takes no buyer's turn away.
         let is_asked = is_open && request.expect_total_minor > 0;
-        if is_asked && !self.provider.has_turn() {
-            return Err(CheckoutError::ProviderAway);
+        if is_asked {
+            self.may_begin()?;
         }
         let instrument = match event.seats_per_instrument {
             Some(_) if request.expect_total_minor > 0 => match self.instrument_of(&request.method).await? {
@@ -294,9 +294,7 @@ impl Inner {
         if let Some(refusal) = pay_refusal(row) {
             return Ok(Err(refusal));
         }
-        if !self.provider.has_turn() {
-            return Err(CheckoutError::ProviderAway);
-        }
+        self.may_begin()?;
         let limits = self.limits_of(row).await?;
         let instrument = match limits.seats_per_instrument {
             Some(_) => match self.instrument_of(method).await? {
@@ -324,6 +322,17 @@ impl Inner {
             }
             Err(error) => return Err(error.into()),
         })
+    }
+
+    /// Nothing is begun that would only wait for a provider which is not there, or has no time for those who wait already.
+    fn may_begin(&self) -> Result<(), CheckoutError> {
+        if !self.provider.has_turn() {
+            return Err(CheckoutError::ProviderAway);
+        }
+        if self.provider.is_jammed() {
+            return Err(CheckoutError::ProviderBusy);
+        }
+        Ok(())
     }
 
     /// Nothing is begun that needs a provider which is not there, but by the one buyer whose turn it is to find out.

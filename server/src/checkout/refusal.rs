@@ -78,6 +78,9 @@ pub enum CheckoutError {
     /// The payment provider is not there: nothing was begun.
     #[error("the payment provider does not answer")]
     ProviderAway,
+    /// The payment provider says that it is busy, and those who pay already wait for it: nothing was begun.
+    #[error("the payment provider is busy")]
+    ProviderBusy,
     /// It may have happened; the same key will tell.
     #[error("the outcome is not known yet")]
     TimeoutUnknown,

@@ -2,7 +2,7 @@
 //! or let go. Every branch ends in a step of `order`; an answer that says nothing changes nothing.
 
 use super::order::{OrderEvent, OrderState};
-use super::payment::ProviderError;
+use super::payment::{IntentStatus, ProviderError};
 use super::step::{News, Stepped};
 use super::{CheckoutError, CrashPoint, Inner};
 use crate::store::open_payment::{self, Concern};
@@ -11,8 +11,9 @@ use crate::store::order::OrderRow;
 use seatwire_proto::id::OrderId;
 use std::time::Duration;
 
-/// Waits between two questions about an order, by the number of questions so far; the last one goes on.
-const QUESTION_WAITS_S: [u64; 7] = [1, 2, 4, 8, 15, 30, 60];
+/// Waits between two questions about an order, by the number of questions so far; the last one goes on. With its spread it
+/// stays below a minute: so long after a provider's return nothing may be unknown any more.
+const QUESTION_WAITS_S: [u64; 7] = [1, 2, 4, 8, 15, 30, 45];
 /// A buyer at the bank's page is asked about often at first: webhooks may be late, and the buyer is waiting.
 const ACTION_WAITS_S: [u64; 12] = [2, 2, 2, 2, 2, 2, 2, 2, 2, 5, 5, 10];
 /// A refund may be under way for days at a bank, and nobody waits for our question.
@@ -32,6 +33,8 @@ pub enum Looked {
     Moved,
     /// The provider's answer says nothing new.
     Waiting,
+    /// Nor does it, and nothing runs there: no money was taken and none is being taken, as far as it can be seen.
+    Idle,
     /// The provider could not be asked.
     Unanswered,
 }
@@ -41,11 +44,11 @@ impl Inner {
     pub(super) async fn look_at(&self, id: OrderId) -> Result<Looked, CheckoutError> {
         let Some(row) = order::read(self.store.pool(), id).await? else { return Ok(Looked::Nothing) };
         let now_ms = self.clock.now_ms();
-        if !order::claim_check(self.store.pool(), id, now_ms, now_ms + wait_ms(&row)).await? {
+        if !order::claim_check(self.store.pool(), id, now_ms, now_ms + self.wait_ms(&row, now_ms)).await? {
             return Ok(Looked::Nothing);
         }
         let now_in = |since_ms: u64, limit: Duration| now_ms.saturating_sub(since_ms) >= limit.as_millis() as u64;
-        let is_waited_out = row.unknown_since_ms.is_some_and(|since_ms| now_in(since_ms, self.config.unknown_soft));
+        let unknown_for = |limit| row.unknown_since_ms.is_some_and(|since_ms| now_in(since_ms, limit));
         match row.state {
             // The purchase died before money could move: the seats are kept, the buyer may pay.
             OrderState::Creating => self.look_step(&row, News::IntentFailed("interrupted")).await,
@@ -63,7 +66,13 @@ impl Inner {
             OrderState::Processing if now_in(row.state_since_ms, self.config.unknown_soft) => {
                 self.ask_or_give_up(&row).await
             }
-            OrderState::PaymentUnknown if is_waited_out => self.ask_or_give_up(&row).await,
+            OrderState::PaymentUnknown if unknown_for(self.config.unknown_soft) => self.ask_or_give_up(&row).await,
+            OrderState::PaymentUnknown if unknown_for(self.config.unknown_idle) => match self.ask(&row).await? {
+                // What was asked for so long ago and has not begun hardly will, and the fence makes sure: a charge that
+                // comes first stands, one that comes later is refused.
+                Looked::Idle => self.give_up(&row).await,
+                looked => Ok(looked),
+            },
             OrderState::ActionRequired | OrderState::Processing | OrderState::PaymentUnknown => self.ask(&row).await,
             OrderState::Cancelling => {
                 let looked = self.fence(&row).await?;
@@ -118,6 +127,7 @@ impl Inner {
         match self.provider.intent(intent).await {
             Ok(seen) => Ok(match self.write_seen(row, &seen).await? {
                 Some(Stepped::Moved(_)) => Looked::Moved,
+                None if seen.status == IntentStatus::Open => Looked::Idle,
                 Some(Stepped::Stays(_)) | None => Looked::Waiting,
             }),
             Err(error) => {
@@ -167,16 +177,24 @@ impl Inner {
             Some(Stepped::Stays(_)) | None => Looked::Waiting,
         })
     }
-}
 
-/// How long until an order is looked at again unless this look changes it.
-fn wait_ms(row: &OrderRow) -> u64 {
-    let waits: &[u64] = match row.state {
-        OrderState::ActionRequired => &ACTION_WAITS_S,
-        OrderState::RefundDue | OrderState::RefundSubmitted | OrderState::RefundPending => &REFUND_WAITS_S,
-        _ => &QUESTION_WAITS_S,
-    };
-    let wait_s = waits[(row.checks_n as usize).min(waits.len() - 1)];
-    // Spread, so that thousands of orders of one outage are not asked about in the same second.
-    (wait_s as f64 * 1_000.0 * rand::random_range(0.8..1.2)) as u64
+    /// How long until an order is looked at again unless this look changes it.
+    fn wait_ms(&self, row: &OrderRow, now_ms: u64) -> u64 {
+        let waits: &[u64] = match row.state {
+            OrderState::ActionRequired => &ACTION_WAITS_S,
+            OrderState::RefundDue | OrderState::RefundSubmitted | OrderState::RefundPending => &REFUND_WAITS_S,
+            _ => &QUESTION_WAITS_S,
+        };
+        let wait_s = waits[(row.checks_n as usize).min(waits.len() - 1)];
+        // Spread, so that thousands of orders of one outage are not asked about in the same second.
+        let wait_ms = (wait_s as f64 * 1_000.0 * rand::random_range(0.8..1.2)) as u64;
+        match (row.state, row.unknown_since_ms) {
+            (OrderState::PaymentUnknown, Some(since_ms)) => {
+                // Not beyond the moment from which an idle intent is given up.
+                let idle_ms = since_ms + self.config.unknown_idle.as_millis() as u64;
+                if idle_ms > now_ms { wait_ms.min(idle_ms - now_ms) } else { wait_ms }
+            }
+            _ => wait_ms,
+        }
+    }
 }

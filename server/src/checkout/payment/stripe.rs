@@ -7,6 +7,7 @@ mod wire;
 pub use wire::{EventsPage, read_intent};
 
 use super::breaker::{Breaker, Call, Heard, Turned};
+use super::busy::Busy;
 use super::{Confirmation, Intent, NewIntent, NewRefund, ProviderError, RefundAnswer};
 use crate::config::Secret;
 use crate::outbound::{Outbound, OutboundError, Reach};
@@ -46,6 +47,7 @@ pub struct Provider {
     key: Secret,
     timeout: Duration,
     breaker: Arc<Mutex<Breaker>>,
+    busy: Arc<Mutex<Busy>>,
     back: Arc<Notify>,
     is_back: Arc<AtomicBool>,
 }
@@ -67,6 +69,18 @@ impl Drop for Turn {
     }
 }
 
+/// A buyer's call that was told to come again, until it ends.
+struct Wait<'a> {
+    number: u64,
+    busy: &'a Mutex<Busy>,
+}
+
+impl Drop for Wait<'_> {
+    fn drop(&mut self) {
+        self.busy.lock().end_wait(self.number);
+    }
+}
+
 impl Provider {
     /// A client of the API at `base_url` (`http://host:port`), which waits at most `timeout` for an answer.
     ///
@@ -80,6 +94,7 @@ impl Provider {
             key,
             timeout,
             breaker: Arc::default(),
+            busy: Arc::new(Mutex::new(Busy::new(Instant::now()))),
             back: Arc::default(),
             is_back: Arc::default(),
         })
@@ -140,7 +155,7 @@ impl Provider {
             ("amount", new.amount_minor.to_string()),
             ("metadata[refund]", new.name.to_owned()),
         ];
-        self.post::<RawRefund>(Call::Write, "/v1/refunds", Some(new.key), &form).await?.try_into()
+        self.post::<RawRefund>(Call::Write, "/v1/refunds", new.key, &form, false).await?.try_into()
     }
 
     /// Looks at a refund.
@@ -236,6 +251,18 @@ impl Provider {
         Some(Turn { number, breaker: self.breaker.clone() })
     }
 
+    /// Whether it says that it is busy and buyers wait long to be let through: nobody should begin to pay now.
+    #[must_use]
+    pub fn is_jammed(&self) -> bool {
+        self.busy.lock().is_jammed(Instant::now())
+    }
+
+    /// The share of this node's own questions that it may ask now: less than 1 while the provider says that it is busy.
+    #[must_use]
+    pub fn share(&self) -> f64 {
+        self.busy.lock().share(Instant::now())
+    }
+
     /// Whether it is asked for money now: false while it fails again and again.
     #[must_use]
     pub fn is_open(&self) -> bool {
@@ -255,7 +282,7 @@ impl Provider {
         if !self.breaker.lock().admits(call, turn, Instant::now()) {
             return Err(ProviderError::NotBegun("the provider has failed again and again".into()));
         }
-        self.post(call, path, Some(key), form).await
+        self.post(call, path, key, form, true).await
     }
 
     async fn call<T: for<'de> Deserialize<'de>>(
@@ -270,10 +297,12 @@ impl Provider {
         let heard = match &answer {
             Err(ProviderError::Unknown(_) | ProviderError::NotBegun(_)) => Heard::Failure,
             Err(ProviderError::Unauthorized(_)) => Heard::Stranger,
-            // Also when it is busy: a provider that limits our rate is there, and closing the tills would not help it more
-            // than asking less does.
+            // Also when it is busy: a provider that limits our rate is there. It is asked less, as `busy` says.
             _ => Heard::Answer,
         };
+        if matches!(answer, Err(ProviderError::Busy(_))) {
+            self.busy.lock().told(Instant::now());
+        }
         let turned = self.breaker.lock().hear(call, heard, Instant::now());
         if turned != Turned::Not {
             tracing::error!(?turned, ?call, "the circuit to the payment provider has changed");
@@ -285,23 +314,39 @@ impl Provider {
         answer
     }
 
+    /// Asks for a change, and again by the same key while it was not begun and time is left. `is_of_buyer`: somebody waits for
+    /// it, and others who would are kept out while it is told to come again for long.
     async fn post<T: for<'de> Deserialize<'de>>(
         &self,
         call: Call,
         path: &str,
-        key: Option<&str>,
+        key: &str,
         form: &[(&str, String)],
+        is_of_buyer: bool,
     ) -> Result<T, ProviderError> {
         let began = Instant::now();
         let mut backoff = FIRST_BACKOFF;
         // A request of ours by this key was at work: from then on only an answer by the key says what became of it.
         let mut was_in_flight = false;
+        let mut wait = None;
         loop {
-            let answer = self.call::<T>(call, path, key, form).await;
+            let answer = self.call::<T>(call, path, Some(key), form).await;
             was_in_flight |= matches!(answer, Err(ProviderError::InFlight(_)));
+            let is_in_time = began.elapsed() + backoff < self.timeout;
+            if is_of_buyer {
+                match &answer {
+                    Err(ProviderError::Busy(_)) if is_in_time => {
+                        wait.get_or_insert_with(|| self.begin_wait());
+                    }
+                    Err(ProviderError::Busy(_)) => self.busy.lock().gave_up(Instant::now()),
+                    // It was not reached, or said nothing: nothing is known of how busy it is.
+                    Err(ProviderError::NotBegun(_) | ProviderError::Unknown(_) | ProviderError::InFlight(_)) => {}
+                    _ => self.busy.lock().let_through(),
+                }
+            }
             match answer {
                 Err(ProviderError::NotBegun(why) | ProviderError::Busy(why) | ProviderError::InFlight(why))
-                    if began.elapsed() + backoff < self.timeout =>
+                    if is_in_time =>
                 {
                     tracing::debug!(%why, path, "the provider did not begin; asking again by the same key");
                     tokio::time::sleep(backoff.mul_f64(rand::random_range(0.5..1.0))).await;
@@ -313,6 +358,10 @@ impl Provider {
                 done => return done,
             }
         }
+    }
+
+    fn begin_wait(&self) -> Wait<'_> {
+        Wait { number: self.busy.lock().begin_wait(Instant::now()), busy: &self.busy }
     }
 
     async fn call_once<T: for<'de> Deserialize<'de>>(

@@ -188,7 +188,7 @@ impl Inner {
     /// Waits for a question's place in this node's pace; false: the round is over, or the provider does not answer.
     async fn may_ask(&self, round: &Round) -> bool {
         while !round.is_over() {
-            if self.pace.lock().take(1, Instant::now()) == 1 {
+            if self.take_looks(1) == 1 {
                 return true;
             }
             tokio::time::sleep(PACE_AGAIN).await;
@@ -318,7 +318,7 @@ impl Inner {
                 // What is not final the reconciler asks about anyway.
                 Ok(if is_final { Applied::NotYet } else { Applied::Done })
             }
-            Looked::Waiting => {
+            Looked::Waiting | Looked::Idle => {
                 let Some(event) = last else { return Ok(Applied::Done) };
                 // Somebody else may have moved it meanwhile, by the same truth.
                 let now = order::read(self.store.pool(), row.id).await?;

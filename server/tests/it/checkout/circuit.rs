@@ -58,11 +58,7 @@ async fn while_the_circuit_is_open_no_checkout_begins_and_it_closes_by_itself() 
 
 /// The checkout by its key until the provider is asked.
 async fn until_admitted(till: &Till, buyer: Buyer, fields: &Value) -> Value {
-    eventually("the checkout to be let through", || async {
-        let answer = till.call(buyer, "checkout", fields.clone()).await;
-        (answer["error"]["code"] != "unavailable").then_some(answer)
-    })
-    .await
+    till.until_admitted(buyer, "checkout", fields).await
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -100,6 +96,54 @@ async fn what_charges_have_opened_answered_reads_do_not_close_and_one_buyer_each
     assert!(till.app.checkout.is_provider_open(), "a charge was answered");
     let (third, hold) = till.buyer_with(&[5]).await;
     assert_eq!(till.bought(third, &hold, "pm_card_visa").await["state"], "paid");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn while_the_provider_says_that_it_is_busy_nobody_joins_those_who_wait_for_it() {
+    // Who waits for it goes on waiting as long as the test needs.
+    let patient = [("SEATWIRE_PAYMENT_TIMEOUT_MS", "120000"), ("SEATWIRE_ANSWER_WITHIN_MS", "100")];
+    let till = Till::open_with(&Default::default(), &patient).await;
+    let (declined, hold) = till.buyer_with(&[1]).await;
+    let order = till.bought(declined, &hold, "pm_card_chargeDeclined").await["id"].clone();
+    till.until(declined, &order, "payment_declined").await;
+    let (first, first_hold) = till.buyer_with(&[3]).await;
+    let (buyer, other_hold) = till.buyer_with(&[5]).await;
+    till.faults(&[("busy_percent", "100")]).await;
+    let waiting = till.bought(first, &first_hold, "pm_card_visa").await;
+    assert_eq!(waiting["state"], "payment_pending", "{waiting}");
+    eventually("the tills to close", || async { till.app.checkout.is_provider_jammed().then_some(()) }).await;
+    assert!(till.app.checkout.is_provider_open(), "it is there");
+    assert!(till.app.checkout.take_looks(100) < 25, "and it is asked less");
+    let mut fields = checkout_of(&other_hold, "pm_card_visa");
+    fields["key"] = key().into();
+    let refused = till.call(buyer, "checkout", fields.clone()).await;
+    assert_eq!((code(&refused), &refused["error"]["retry"]), ("overloaded", &json!("after")));
+    assert!(refused["error"]["retry_after_ms"].as_u64().is_some_and(|ms| ms > 0), "{refused}");
+    // Nothing was made or locked, and no try is used up.
+    assert!(till.app.checkout.orders(buyer.0, None, 10).await.expect("reads").is_empty());
+    let more = till.call(buyer, "hold", json!({"event": till.event, "seats": [6]})).await;
+    assert_eq!(more["ok"], true, "{more}");
+    let release = till.call(buyer, "release", json!({"hold": other_hold["id"], "seats": [6]})).await;
+    assert_eq!(release["ok"], true, "{release}");
+    let pay = json!({"order": order, "payment": {"method": "pm_card_visa"}});
+    for _ in 0..6 {
+        assert_eq!(code(&till.call(declined, "pay", pay.clone()).await), "overloaded");
+    }
+    till.faults(&[("busy_percent", "0")]).await;
+    // Who waited is let through, then everybody.
+    let sold = async |id: &Value| {
+        eventually("the order to be paid", || async {
+            (till.inner_state(id).await == seatwire::checkout::order::OrderState::Fulfilled).then_some(())
+        })
+        .await;
+    };
+    sold(&waiting["id"]).await;
+    let paid = until_admitted(&till, buyer, &fields).await;
+    sold(&paid["order"]["id"]).await;
+    let pays = till.until_admitted(declined, "pay", &pay).await;
+    sold(&pays["order"]["id"]).await;
+    assert!(!till.app.checkout.is_provider_jammed());
+    till.check_books().await;
 }
 
 #[tokio::test(flavor = "multi_thread")]
