@@ -34,6 +34,51 @@ async function tabTo(page: Page, matches: RegExp, most = 60): Promise<void> {
 
 const focused = (page: Page) => page.evaluate(() => document.activeElement?.getAttribute("aria-label") ?? "");
 
+/** What has the focus, in its first words; "" when nothing has. */
+const place = (page: Page) =>
+  page.evaluate(() => {
+    const el = document.activeElement;
+    return el === document.body ? "" : (el?.getAttribute("aria-label") ?? el?.textContent ?? "").trim();
+  });
+
+it("nobody who uses the keyboard loses their place when what they were at goes away", async () => {
+  const { page, errors } = await open(stage.browser, PHONE);
+  const press = async (name: RegExp) => {
+    await page.getByRole("button", { name }).first().focus();
+    await page.keyboard.press("Enter");
+  };
+  await openMap(page, stage.small.id);
+  for (const seat of await findSeats(page, 2)) {
+    await tapSeat(page, seat);
+    await waitForStyle(page, [seat], MINE);
+  }
+  await press(/^Show your seats/);
+  await press(/^Remove /);
+  await expect.poll(() => place(page), { timeout: 20_000 }).toMatch(/^1 ticket/);
+  await press(/Extend by two minutes/);
+  await page.getByText("Two more minutes for you.").waitFor();
+  await expect.poll(() => place(page), { timeout: 20_000 }).toMatch(/^1 ticket/);
+  await press(/^Check out/);
+  await press(/^Back to your seats/);
+  await expect.poll(() => place(page), { timeout: 20_000 }).toMatch(/^1 ticket/);
+  await press(/^Check out/);
+  await fillCheckout(page, "pm_card_visa_chargeDeclined");
+  await press(/^Pay /);
+  await waitForOrder(page, "payment_declined");
+  await press(/^Cancel order/);
+  await expect.poll(() => place(page), { timeout: 20_000 }).toBe("Keep it");
+  await page.keyboard.press("Enter");
+  await expect.poll(() => place(page), { timeout: 20_000 }).toBe("Cancel order");
+  await page.locator('input[value="pm_card_visa"]').check();
+  await press(/^Try again/);
+  await waitForOrder(page, "paid");
+  await press(/^Pass on/);
+  await page.getByLabel("Their name").waitFor();
+  await press(/^Keep it/);
+  await expect.poll(() => place(page), { timeout: 20_000 }).toMatch(/^Pass on/);
+  expect(errors).toEqual([]);
+});
+
 describe("the list view", () => {
   it("sells a ticket to someone who has only a keyboard", async () => {
     const { page, errors } = await open(stage.browser, DESKTOP);

@@ -149,6 +149,12 @@ function StateCard({ order, mayCancel }: { order: Order; mayCancel: boolean }) {
 function Cancel({ order }: { order: Order }) {
   const asked = useSignal(false);
   const busy = useSignal(false);
+  const ask = useRef<HTMLButtonElement>(null);
+  const keep = useRef<HTMLButtonElement>(null);
+  // The harmless answer is the nearest: a key pressed twice must not cancel.
+  useEffect(() => {
+    if (asked.value) keep.current?.focus();
+  }, [asked.value]);
   const cancel = async () => {
     busy.value = true;
     await app.shop.cancel(order.id);
@@ -157,7 +163,7 @@ function Cancel({ order }: { order: Order }) {
   };
   if (!asked.value) {
     return (
-      <button type="button" class="button text" onClick={() => (asked.value = true)}>
+      <button ref={ask} type="button" class="button text" onClick={() => (asked.value = true)}>
         {t.value.cancelOrder}
       </button>
     );
@@ -168,7 +174,15 @@ function Cancel({ order }: { order: Order }) {
       <button type="button" class="button danger" disabled={busy.value} onClick={() => void cancel()}>
         {t.value.cancelOrder}
       </button>
-      <button type="button" class="button quiet" onClick={() => (asked.value = false)}>
+      <button
+        ref={keep}
+        type="button"
+        class="button quiet"
+        onClick={() => {
+          asked.value = false;
+          requestAnimationFrame(() => ask.current?.focus());
+        }}
+      >
         {t.value.keepOrder}
       </button>
     </div>

@@ -58,12 +58,14 @@ export function PassOn({ order, ticket, words }: { order: Order; ticket: Ticket;
   const meant = useRef("");
   const name = useRef<HTMLInputElement>(null);
   const email = useRef<HTMLInputElement>(null);
+  const opener = useRef<HTMLButtonElement>(null);
   useEffect(() => {
     if (open.value) name.current?.focus();
   }, [open.value]);
   if (!open.value) {
     return (
       <button
+        ref={opener}
         type="button"
         class="button text"
         aria-label={`${t.value.passOn.open}: ${words}`}
@@ -125,7 +127,14 @@ export function PassOn({ order, ticket, words }: { order: Order; ticket: Ticket;
         <button type="submit" class="button small" disabled={busy.value}>
           {busy.value ? <Spinner /> : null} {t.value.passOn.send}
         </button>
-        <button type="button" class="button quiet small" onClick={() => (open.value = false)}>
+        <button
+          type="button"
+          class="button quiet small"
+          onClick={() => {
+            open.value = false;
+            requestAnimationFrame(() => opener.current?.focus());
+          }}
+        >
           {t.value.passOn.keep}
         </button>
       </div>
