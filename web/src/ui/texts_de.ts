@@ -53,7 +53,7 @@ export const de: Texts = {
   mapHint: "Tippe auf einen Block, dann auf einen Platz",
   legend: "Legende",
   legendAvailable: "Frei",
-  legendHeld: "Von anderen reserviert",
+  legendHeld: "Reserviert",
   legendSold: "Verkauft",
   legendMine: "Deine",
   allPrices: "Alle Preise",
