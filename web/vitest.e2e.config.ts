@@ -5,8 +5,8 @@ export default defineConfig({
   test: {
     include: ["e2e/**/*.test.ts"],
     environment: "node",
-    testTimeout: 90_000,
-    hookTimeout: 60_000,
+    testTimeout: 300_000,
+    hookTimeout: 120_000,
     fileParallelism: false,
   },
 });

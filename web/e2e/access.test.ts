@@ -11,6 +11,7 @@ import {
   open,
   openMap,
   PHONE,
+  SLOWEST_MS,
   tapSeat,
   useBrowser,
   waitForOrder,
@@ -54,28 +55,28 @@ it("nobody who uses the keyboard loses their place when what they were at goes a
   }
   await press(/^Show your seats/);
   await press(/^Remove /);
-  await expect.poll(() => place(page), { timeout: 20_000 }).toMatch(/^1 ticket/);
+  await expect.poll(() => place(page), { timeout: SLOWEST_MS }).toMatch(/^1 ticket/);
   await press(/Extend by two minutes/);
   await page.getByText("Two more minutes for you.").waitFor();
-  await expect.poll(() => place(page), { timeout: 20_000 }).toMatch(/^1 ticket/);
+  await expect.poll(() => place(page), { timeout: SLOWEST_MS }).toMatch(/^1 ticket/);
   await press(/^Check out/);
   await press(/^Back to your seats/);
-  await expect.poll(() => place(page), { timeout: 20_000 }).toMatch(/^1 ticket/);
+  await expect.poll(() => place(page), { timeout: SLOWEST_MS }).toMatch(/^1 ticket/);
   await press(/^Check out/);
   await fillCheckout(page, "pm_card_visa_chargeDeclined");
   await press(/^Pay /);
   await waitForOrder(page, "payment_declined");
   await press(/^Cancel order/);
-  await expect.poll(() => place(page), { timeout: 20_000 }).toBe("Keep it");
+  await expect.poll(() => place(page), { timeout: SLOWEST_MS }).toBe("Keep it");
   await page.keyboard.press("Enter");
-  await expect.poll(() => place(page), { timeout: 20_000 }).toBe("Cancel order");
+  await expect.poll(() => place(page), { timeout: SLOWEST_MS }).toBe("Cancel order");
   await page.locator('input[value="pm_card_visa"]').check();
   await press(/^Try again/);
   await waitForOrder(page, "paid");
   await press(/^Pass on/);
   await page.getByLabel("Their name").waitFor();
   await press(/^Keep it/);
-  await expect.poll(() => place(page), { timeout: 20_000 }).toMatch(/^Pass on/);
+  await expect.poll(() => place(page), { timeout: SLOWEST_MS }).toMatch(/^Pass on/);
   expect(errors).toEqual([]);
 });
 

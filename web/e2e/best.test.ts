@@ -21,5 +21,5 @@ describe("best seats", () => {
     await dialog.waitFor({ state: "detached" });
     await page.getByRole("heading", { name: "3 tickets" }).waitFor();
     expect(errors).toEqual([]);
-  }, 60_000);
+  });
 });

@@ -22,6 +22,9 @@ export const HELD = 1;
 export const SOLD = 2;
 export const MINE = 4;
 
+/** Longest wait for one thing on a page: what takes seconds on an idle machine takes ten times as long on a busy one. */
+export const SLOWEST_MS = 60_000;
+
 type Host = HTMLElement & { seatMap?: SeatMap };
 
 /** What the tests of one file share; filled before the first of them. */
@@ -60,7 +63,7 @@ function launch(): Promise<Browser> {
 export async function open(browser: Browser, size: BrowserContextOptions): Promise<{ page: Page; errors: string[] }> {
   const context = await browser.newContext(size);
   const page = await context.newPage();
-  page.setDefaultTimeout(20_000);
+  page.setDefaultTimeout(SLOWEST_MS);
   const errors: string[] = [];
   page.on("pageerror", (error) => errors.push(error.message));
   page.on("console", (message) => {
@@ -156,7 +159,7 @@ export async function fillCheckout(page: Page, method: string): Promise<void> {
 }
 
 export async function waitForOrder(page: Page, state: string): Promise<void> {
-  await page.waitForSelector(`.state-card[data-state="${state}"]`, { timeout: 40_000 });
+  await page.waitForSelector(`.state-card[data-state="${state}"]`, { timeout: 2 * SLOWEST_MS });
 }
 
 const axeSource = readFileSync(createRequire(import.meta.url).resolve("axe-core/axe.min.js"), "utf8");

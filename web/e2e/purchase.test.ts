@@ -12,6 +12,7 @@ import {
   open,
   openMap,
   PHONE,
+  SLOWEST_MS,
   SOLD,
   tapSeat,
   useBrowser,
@@ -114,7 +115,7 @@ describe("a buyer", () => {
     await page.getByRole("button", { name: /^Pay / }).click();
     await waitForStyle(page, seats, SOLD);
     await waitForStyle(watcher.page, seats, SOLD);
-    await expect.poll(() => late.length, { timeout: 20_000 }).toBe(1);
+    await expect.poll(() => late.length, { timeout: SLOWEST_MS }).toBe(1);
     expect(await page.locator(".checkout button[type=submit]").isDisabled()).toBe(true);
     expect(await page.getByRole("heading", { name: "No seats yet" }).count()).toBe(0);
     late[0]();
@@ -226,7 +227,7 @@ describe("a buyer", () => {
     await page.getByRole("link", { name: "Go to the order" }).click();
     await waitForOrder(page, "payment_unknown");
     expect(errors).toEqual([]);
-  }, 90_000);
+  });
 
   it.each([
     ["by a push", true],
@@ -291,7 +292,7 @@ describe("a buyer", () => {
       await page.getByRole("button", { name: /^Pay / }).click();
       // Unknown once the server has waited long enough, unless it read the provider's list before.
       await page.waitForSelector('.state-card:is([data-state="payment_pending"], [data-state="payment_unknown"])', {
-        timeout: 40_000,
+        timeout: SLOWEST_MS,
       });
       expect(await page.getByRole("button", { name: /pay|try again|cancel/i }).count()).toBe(0);
       await waitForOrder(page, "paid");
@@ -300,7 +301,7 @@ describe("a buyer", () => {
     } finally {
       await lose(0);
     }
-  }, 120_000);
+  });
 
   it("confirms at the bank when it asks, and comes back to tickets", async () => {
     const { page, errors } = await open(stage.browser, PHONE);

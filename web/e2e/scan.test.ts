@@ -219,7 +219,7 @@ describe("two tabs of one door", () => {
     expect(await type(south, order.tickets[1].qr)).toBe("used");
     expect(await south.locator(".answer").textContent()).toMatch(/door North/);
     for (const page of tabs) expect(await page.getByText("was refused").count()).toBe(0);
-  }, 180_000);
+  });
 });
 
 describe("two doors", () => {
@@ -255,7 +255,7 @@ describe("two doors", () => {
     expect(await south.locator(".late").textContent()).toMatch(/Already admitted/);
     expect(await north.getByText("was refused").count()).toBe(0);
     expect(await axe(south)).toEqual([]);
-  }, 180_000);
+  });
 
   it("refuse the old code of a ticket that was passed on, at once and both", async () => {
     const { order, token } = await buy(stage.small.id, 1);
@@ -317,5 +317,5 @@ describe("a door without a network", () => {
     expect(await axe(page)).toEqual([]);
     expect(await type(south, order.tickets[0].qr)).toBe("used");
     expect(errors).toEqual([]);
-  }, 180_000);
+  });
 });
