@@ -2,7 +2,19 @@
 //! are put into the answer of the real server, which has events on sale only.
 import type { Page } from "playwright-core";
 import { describe, expect, it } from "vitest";
-import { axe, BASE, DESKTOP, mapReady, open, PHONE, useBrowser } from "./browser";
+import {
+  axe,
+  BASE,
+  DESKTOP,
+  findSeats,
+  MINE,
+  mapReady,
+  open,
+  PHONE,
+  tapSeat,
+  useBrowser,
+  waitForStyle,
+} from "./browser";
 
 const stage = useBrowser();
 
@@ -121,6 +133,46 @@ it("limits, times and words that change are read again by the page that shows th
   say(JSON.stringify({ push: "event.state", event: stage.small.id, state: "on_sale" }));
   await page.getByText("Up to 3 per person").waitFor();
   await page.getByRole("heading", { name: "An hour later" }).waitFor();
+  expect(errors).toEqual([]);
+});
+
+it("an order says when its event is cancelled, and why", async () => {
+  const { page, errors } = await open(stage.browser, PHONE);
+  const id = "ord_01h455vb4pex5vsknk084sn02q";
+  const line = { seat: 0, quantity: 1, price_tier: "A", price_minor: 4_800, fee_minor: 0 };
+  const sums = { lines: [line], total_minor: 4_800, refunded_minor: 4_800, currency: "EUR", tickets: [] };
+  const order = { id, reference: "KESTREL7", event: stage.small.id, state: "refunded", ...sums, created_ms: 0 };
+  await page.route(/\/v1\/orders\/ord_/, (route) => route.fulfill({ json: { order } }));
+  await page.route(new RegExp(`/v1/events/${stage.small.id}$`), async (route) => {
+    const answer = await route.fetch();
+    const facts = { ...(await answer.json()), state: "cancelled", reason: "The singer is ill." };
+    await route.fulfill({ response: answer, json: facts });
+  });
+  await page.goto(`${BASE}/orders/${id}`);
+  await page.getByRole("heading", { name: "Refunded" }).waitFor();
+  await page.getByText("This event is cancelled.").getByText("The singer is ill.").waitFor();
+  expect(await axe(page)).toEqual([]);
+  expect(errors).toEqual([]);
+});
+
+it("seats that the server lost are its own fault, and said to be", async () => {
+  const { page, errors } = await open(stage.browser, DESKTOP);
+  let lose = () => {};
+  await page.routeWebSocket(/\/v1\/socket$/, (client) => {
+    client.connectToServer().onMessage((message) => {
+      client.send(message);
+      const { hold } = typeof message === "string" ? JSON.parse(message) : {};
+      if (hold) lose = () => client.send(JSON.stringify({ push: "hold.revoked", hold, reason: "store_lost" }));
+    });
+  });
+  await page.goto(`${BASE}/events/${stage.small.id}`);
+  await mapReady(page);
+  const seats = await findSeats(page, 1);
+  await tapSeat(page, seats[0]);
+  await waitForStyle(page, seats, MINE);
+  lose();
+  await page.getByRole("alert").getByText("A fault on our side lost your seats.").waitFor();
+  await page.getByRole("heading", { name: "No seats yet" }).waitFor();
   expect(errors).toEqual([]);
 });
 
