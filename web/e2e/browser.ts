@@ -62,8 +62,8 @@ function launch(): Promise<Browser> {
 /** A page of its own guest. Errors of the page fail the test that asks `errors` at its end. */
 export async function open(browser: Browser, size: BrowserContextOptions): Promise<{ page: Page; errors: string[] }> {
   const context = await browser.newContext(size);
+  context.setDefaultTimeout(SLOWEST_MS);
   const page = await context.newPage();
-  page.setDefaultTimeout(SLOWEST_MS);
   const errors: string[] = [];
   page.on("pageerror", (error) => errors.push(error.message));
   page.on("console", (message) => {
