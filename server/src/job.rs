@@ -19,6 +19,7 @@ mod tell_changes;
 mod tell_restored;
 
 use crate::app::App;
+use crate::metrics::JobLabels;
 use crate::shutdown::Phase;
 use std::future::Future;
 use std::sync::Arc;
@@ -99,7 +100,9 @@ where
     let stopping = app.shutdown.reached(Phase::Stopping);
     tokio::pin!(stopping);
     loop {
-        if let Err(error) = job().await {
+        let ended = job().await;
+        app.metrics.job_runs.get_or_create(&JobLabels { job: name }).inc();
+        if let Err(error) = ended {
             tracing::warn!(job = name, error = %format!("{error:#}"), "a job failed; it runs again");
         }
         let pause = pause.mul_f64(rand::random_range(0.9..1.1));
@@ -118,7 +121,9 @@ where
     let stopping = app.shutdown.reached(Phase::Stopping);
     tokio::pin!(stopping);
     loop {
-        let is_full = match job().await {
+        let ended = job().await;
+        app.metrics.job_runs.get_or_create(&JobLabels { job: name }).inc();
+        let is_full = match ended {
             Ok(round) => round.is_full,
             Err(error) => {
                 tracing::warn!(job = name, error = %format!("{error:#}"), "a job failed; it runs again");

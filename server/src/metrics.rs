@@ -18,6 +18,13 @@ pub struct CommandLabels {
     pub outcome: &'static str,
 }
 
+/// Labels of a job.
+#[derive(Debug, Clone, PartialEq, Eq, Hash, EncodeLabelSet)]
+pub struct JobLabels {
+    /// Its name.
+    pub job: &'static str,
+}
+
 /// Labels of a store.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, EncodeLabelSet)]
 pub struct StoreLabels {
@@ -75,6 +82,8 @@ pub struct Metrics {
     pub webhooks_forged: Counter,
     /// Keys presented to the listeners of operators and doors that opened nothing.
     pub keys_refused: Counter,
+    /// Runs of jobs that ended, well or not: a job whose count stands still hangs.
+    pub job_runs: Family<JobLabels, Counter>,
     /// Orders by state reached.
     pub orders: Family<OrderLabels, Counter>,
     /// Payments whose outcome is not known.
@@ -148,6 +157,7 @@ impl Metrics {
             best_calls: Counter::default(),
             webhooks_forged: Counter::default(),
             keys_refused: Counter::default(),
+            job_runs: Family::default(),
             orders: Family::default(),
             payments_unknown: Gauge::default(),
             payments_for_people: Gauge::default(),
@@ -194,6 +204,7 @@ impl Metrics {
         r.register("rebuilds", "Rebuilds of an event's inventory", metrics.rebuilds.clone());
         r.register("journal_records", "Records written to the journal of holds", metrics.journal_records.clone());
         r.register("journal_copies", "Journals of an event copied whole", metrics.journal_copies.clone());
+        r.register("job_runs", "Runs of jobs that ended, well or not", metrics.job_runs.clone());
         r.register("orders", "Orders by state reached", metrics.orders.clone());
         r.register("payments_unknown", "Payments whose outcome is not known", metrics.payments_unknown.clone());
         r.register(
