@@ -7,6 +7,8 @@ export default defineConfig({
     environment: "node",
     testTimeout: 300_000,
     hookTimeout: 120_000,
+    // A machine that has much else to do draws late.
+    expect: { poll: { timeout: 20_000 } },
     fileParallelism: false,
   },
 });

@@ -15,7 +15,7 @@ describe("best seats", () => {
     expect(await axe(page)).toEqual([]);
     await dialog.getByRole("button", { name: "One more" }).focus();
     await page.keyboard.press("Enter");
-    expect(await dialog.getByRole("status").textContent()).toBe("3");
+    await dialog.getByRole("status").filter({ hasText: /^3$/ }).waitFor();
     await dialog.getByRole("button", { name: "Hold the best 3 seats" }).focus();
     await page.keyboard.press("Enter");
     await dialog.waitFor({ state: "detached" });

@@ -249,7 +249,7 @@ describe("two doors", () => {
     for (const page of [north, south]) expect(await type(page, order.tickets[0].qr)).toBe("offline");
     await north.context().setOffline(false);
     await north.locator(".net", { hasText: /^Online$/ }).waitFor();
-    expect(await north.locator(".last").textContent()).toMatch(/confirmed/);
+    await north.locator(".last", { hasText: "confirmed" }).waitFor();
     await south.context().setOffline(false);
     await south.getByText("1 ticket let in offline was refused").waitFor();
     expect(await south.locator(".late").textContent()).toMatch(/Already admitted/);

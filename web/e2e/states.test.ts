@@ -70,7 +70,8 @@ describe.each([
     await page.getByLabel("Presale code").fill("nonsense");
     await page.getByRole("button", { name: "Use the code" }).click();
     await page.getByRole("alert").getByText("That code opens nothing here.").waitFor();
-    expect(await page.getByLabel("Presale code").evaluate((input) => input === document.activeElement)).toBe(true);
+    const isFocused = () => page.getByLabel("Presale code").evaluate((input) => input === document.activeElement);
+    await expect.poll(isFocused).toBe(true);
     expect(await axe(page)).toEqual([]);
     expect(errors).toEqual([]);
   });
@@ -100,15 +101,16 @@ it("a presale code opens seats on the map, and does so again after a reload", as
 
 it("prices that change are told, and the chips follow", async () => {
   const { page } = await open(stage.browser, DESKTOP);
+  let tell = (_: string) => {};
   await page.routeWebSocket(/\/v1\/socket$/, (client) => {
     client.connectToServer().onMessage((message) => client.send(message));
-    setTimeout(async () => {
-      const event = await (await fetch(`${BASE}/v1/events/${stage.small.id}`)).json();
-      const tiers = event.price_tiers.map((tier: object) => ({ ...tier, price_minor: 12_300, fee_minor: 0 }));
-      client.send(JSON.stringify({ push: "price.change", event: stage.small.id, price_tiers: tiers }));
-    }, 1_500);
+    tell = (push) => client.send(push);
   });
   await page.goto(`${BASE}/events/${stage.small.id}`);
+  await mapReady(page);
+  const event = await (await fetch(`${BASE}/v1/events/${stage.small.id}`)).json();
+  const tiers = event.price_tiers.map((tier: object) => ({ ...tier, price_minor: 12_300, fee_minor: 0 }));
+  tell(JSON.stringify({ push: "price.change", event: stage.small.id, price_tiers: tiers }));
   await page.getByText("Prices have changed.").waitFor();
   await page.locator(".chips").getByText("€123").first().waitFor();
 });
