@@ -2,10 +2,10 @@
 
 use crate::support::client::{Client, Guest};
 use crate::support::cluster::{Cluster, MASTERS};
-use crate::support::eventually;
 use crate::support::map::{Map, Took};
 use crate::support::node::Node;
 use crate::support::stage::{Draft, enter_event};
+use crate::support::{UNHURRIED, eventually};
 use seatwire::config::Config;
 use seatwire::store::Store;
 use serde_json::{Value, json};
@@ -35,7 +35,7 @@ struct Fair {
 impl Fair {
     async fn open(draft: &Draft) -> Self {
         let database_url = crate::support::postgres::fresh_database().await;
-        let config = Config::from_pairs([("SEATWIRE_DB_CONNECTIONS", "4")]).expect("fits");
+        let config = Config::from_pairs([("SEATWIRE_DB_CONNECTIONS", "4"), UNHURRIED[0]]).expect("fits");
         let store = Store::connect(&database_url, &config.store).await.expect("the database answers");
         let cluster = Cluster::start().await;
         let mut events: Vec<Option<String>> = vec![None; MASTERS];
@@ -53,7 +53,6 @@ impl Fair {
             ("REDIS_URL", redis_url.as_str()),
             // Eight nodes at once on one Postgres, maybe on a busy machine, which is not what these tests are about.
             ("SEATWIRE_DB_CONNECTIONS", "6"),
-            ("SEATWIRE_DB_ACQUIRE_MS", "5000"),
         ]);
         Node::start(&settings).await
     }
@@ -61,7 +60,7 @@ impl Fair {
     async fn audit(&self, event: &str) -> (Option<i32>, String) {
         let mut command = Command::new(crate::support::program());
         command.args(["audit", event]).env("DATABASE_URL", &self.database_url).env("REDIS_URL", self.cluster.url());
-        command.env("SEATWIRE_DB_ACQUIRE_MS", "5000").env("SEATWIRE_DB_CONNECTIONS", "4");
+        command.envs(UNHURRIED).env("SEATWIRE_DB_CONNECTIONS", "4");
         let output = tokio::task::spawn_blocking(move || command.output().expect("runs")).await.expect("ends");
         let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
         (output.status.code(), text(&output.stdout) + &text(&output.stderr))
@@ -277,7 +276,7 @@ async fn the_death_of_a_master_closes_its_events_alone_and_its_replica_goes_on_w
             for event in &fair.events[1..] {
                 let began = Instant::now();
                 hold(buyer, event, &[seat]).await;
-                assert!(began.elapsed() < Duration::from_secs(2), "another event waited {:?}", began.elapsed());
+                assert!(began.elapsed() < Duration::from_secs(5), "another event waited {:?}", began.elapsed());
             }
             seat += 1;
         }

@@ -17,6 +17,10 @@ use sqlx::{Connection, PgConnection};
 
 /// No step of these tests takes longer than this, also on a busy machine.
 const PATIENCE: Duration = Duration::from_secs(60);
+
+/// A server that dies once is started again after a twentieth of a second; one that dies again and again waits up to five.
+/// The rest is for a busy machine.
+const AT_ONCE: Duration = Duration::from_secs(4);
 const DATA_VARIABLE: &str = "SEATWIRE_TEST_EMBEDDED_DATA";
 
 struct Folder(PathBuf);
@@ -156,7 +160,7 @@ async fn both_servers_start_unprivileged_and_a_restart_keeps_their_data() {
 }
 
 #[tokio::test]
-async fn a_dead_redis_is_back_within_a_second_at_the_same_address() {
+async fn a_dead_redis_is_back_at_once_at_the_same_address() {
     let folder = Folder::new();
     let embedded = start(&folder).await;
     redis(&embedded.redis_url()).await;
@@ -165,7 +169,7 @@ async fn a_dead_redis_is_back_within_a_second_at_the_same_address() {
     kill(before);
     until("redis is dead", || !lives(before)).await;
     let took = until("redis is back", || folder.redis_pid() != Some(before) && pongs(&socket)).await;
-    assert!(took < Duration::from_secs(1), "it took {took:?}");
+    assert!(took < AT_ONCE, "it took {took:?}");
     redis(&embedded.redis_url()).await;
     embedded.stop().await;
 }
@@ -181,7 +185,7 @@ async fn a_dead_postgres_is_started_again_at_the_same_address() {
     kill(before);
     let took =
         until("another postgres runs", || folder.postgres_pid().is_some_and(|pid| pid != before && lives(pid))).await;
-    assert!(took < Duration::from_secs(1), "it took {took:?}");
+    assert!(took < AT_ONCE, "it took {took:?}");
     let began = Instant::now();
     while PgConnection::connect(&embedded.database_url()).await.is_err() {
         assert!(began.elapsed() < PATIENCE, "postgres did not answer again");

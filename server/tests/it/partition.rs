@@ -4,8 +4,8 @@
 use crate::checkout::till::Till;
 use crate::support::admin::Admin;
 use crate::support::client::{Client, Guest};
-use crate::support::eventually;
 use crate::support::stage::{Draft, Stage, enter_event};
+use crate::support::{UNHURRIED, eventually};
 use seatwire::checkout::order::OrderState;
 use seatwire::organiser::Scope;
 use seatwire::store::StoreError;
@@ -179,6 +179,7 @@ async fn a_late_success_takes_its_seats_again_or_goes_back_on_partitioned_tables
 fn audit(stage: &Stage, event: &str) -> Output {
     Command::new(crate::support::program())
         .args(["audit", event])
+        .envs(UNHURRIED)
         .env("DATABASE_URL", &stage.database_url)
         .env("REDIS_URL", stage.redis.url())
         .output()

@@ -16,6 +16,14 @@ use std::time::{Duration, Instant};
 /// No condition takes longer than this, also on a busy machine.
 pub(crate) const PATIENCE: Duration = Duration::from_secs(60);
 
+/// A shop that serves thousands gives up soon on a store that does not answer. A machine that runs many tests at once is
+/// slow, and no store is away: whatever is not about giving up waits longer.
+pub(crate) const UNHURRIED: [(&str, &str); 2] =
+    [("SEATWIRE_DB_ACQUIRE_MS", "10000"), ("SEATWIRE_REDIS_TIMEOUT_MS", "3000")];
+
+/// As a shop is run, for tests that ask again whatever is given up.
+pub(crate) const HURRIED: [(&str, &str); 2] = [("SEATWIRE_DB_ACQUIRE_MS", "250"), ("SEATWIRE_REDIS_TIMEOUT_MS", "500")];
+
 /// Asks until `look` has something, and gives it back; panics with `what` when patience ends.
 pub(crate) async fn eventually<T, F: Future<Output = Option<T>>>(what: &str, mut look: impl FnMut() -> F) -> T {
     let began = Instant::now();

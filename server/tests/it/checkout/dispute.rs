@@ -2,7 +2,6 @@
 //! refunds that come back after they had succeeded.
 
 use super::till::{Buyer, Till};
-use crate::support::eventually;
 use seatwire::checkout::order::OrderState;
 use seatwire::checkout::{OrderRequest, RefundWhat};
 use seatwire::store::dispute::{self, DisputeRow, Word};
@@ -34,7 +33,7 @@ impl Till {
     }
 
     async fn until_concern(&self, order: &Value, wanted: Option<&str>) {
-        eventually(&format!("the concern {wanted:?}"), || async {
+        self.soon(&format!("the concern {wanted:?}"), || async {
             (self.concern(order).await.as_deref() == wanted).then_some(())
         })
         .await;
@@ -69,7 +68,7 @@ async fn a_dispute_is_told_to_people_and_won_it_leaves_nothing() {
         (shown[0].status.as_str(), shown[0].amount_minor, shown[0].reason.as_str()),
         ("needs_response", 4750, "fraudulent")
     );
-    eventually("the money to be seen off the account", || async {
+    till.soon("the money to be seen off the account", || async {
         till.app.checkout.file(id).await.expect("reads").expect("the order").disputes[0].is_withdrawn.then_some(())
     })
     .await;
@@ -80,7 +79,7 @@ async fn a_dispute_is_told_to_people_and_won_it_leaves_nothing() {
     till.until_concern(&order, None).await;
     let shown = till.app.checkout.file(id).await.expect("reads").expect("the order").disputes;
     assert_eq!(shown[0].status, "won");
-    eventually("the money to be seen back", || async {
+    till.soon("the money to be seen back", || async {
         let shown = till.app.checkout.file(id).await.expect("reads").expect("the order").disputes;
         (!shown[0].is_withdrawn).then_some(())
     })
@@ -111,7 +110,7 @@ async fn a_dispute_that_is_lost_voids_the_tickets_and_late_words_change_nothing(
     assert_eq!(till.inner_state(&order["id"]).await, OrderState::Disputed);
     till.until_seat(1, 0).await;
     till.until_seat(2, 0).await;
-    eventually("all to be applied", || async {
+    till.soon("all to be applied", || async {
         let sql = "select count(*) from webhook_inbox where applied_ms is null";
         let n: i64 = sqlx::query_scalar(sql).fetch_one(till.app.store.pool()).await.expect("counts");
         (n == 0).then_some(())
@@ -180,7 +179,7 @@ async fn a_refund_that_comes_back_is_listed_and_can_be_made_again() {
     let mut again = failed.clone();
     again["id"] = "evt_again".into();
     till.tell("whsec_new", &again).await;
-    eventually("it to be applied", || async {
+    till.soon("it to be applied", || async {
         let sql = "select count(*) from webhook_inbox where provider_event_id = 'evt_again' and applied_ms is not null";
         let n: i64 = sqlx::query_scalar(sql).fetch_one(till.app.store.pool()).await.expect("counts");
         (n == 1).then_some(())
@@ -256,11 +255,11 @@ async fn a_refund_that_comes_back_while_the_provider_is_away_is_never_dropped() 
         let sql = "select tries_n, applied_ms is not null from webhook_inbox where provider_event_id = 'evt_back'";
         sqlx::query_as::<_, (i32, bool)>(sql).fetch_one(pool).await.expect("reads")
     };
-    eventually("a first try", async || (tries().await.0 > 0).then_some(())).await;
+    till.soon("a first try", async || (tries().await.0 > 0).then_some(())).await;
     // Two days later, and after many tries. Again until it is taken: the first try may still be writing when it is due.
     let sql = "update webhook_inbox set received_ms = 1, due_ms = 0, tries_n = 8
         where provider_event_id = 'evt_back' and tries_n <= 8";
-    eventually("another try", async || {
+    till.soon("another try", async || {
         sqlx::query(sql).execute(pool).await.expect("ages");
         (tries().await.0 > 8).then_some(())
     })

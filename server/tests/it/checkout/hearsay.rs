@@ -1,7 +1,7 @@
 //! Words that carry the provider's signature and are not true, not yet true, or cannot be checked now: the provider's own
 //! object decides, and what contradicts it moves nothing.
 
-use super::till::Till;
+use super::till::{GIVES_UP, Till};
 use super::webhook::{Fate, SECRETS};
 use crate::support::eventually;
 use seatwire::checkout::Received;
@@ -19,7 +19,7 @@ async fn claim(till: &Till, n: usize, status: &str) -> Value {
 #[tokio::test(flavor = "multi_thread")]
 async fn a_signed_word_that_the_providers_own_object_contradicts_moves_no_order() {
     // The reconciler is far away: nothing but the word makes anybody look.
-    let quiet = [("SEATWIRE_POLL_PROVIDER_MS", "3600000"), SECRETS[0]];
+    let quiet = [("SEATWIRE_POLL_PROVIDER_MS", "3600000"), SECRETS[0], GIVES_UP];
     let till = Till::open_with(&Default::default(), &quiet).await;
     let mut orders = Vec::new();
     for (n, method) in ["pm_card_chargeDeclined", "pm_card_authenticationRequired", "pm_sim_timeout_not_charged"]
@@ -54,14 +54,14 @@ async fn a_signed_word_that_the_providers_own_object_contradicts_moves_no_order(
     let sql = "update webhook_inbox set due_ms = 0 where applied_ms is null";
     sqlx::query(sql).execute(pool).await.expect("due");
     let (buyer, order) = &orders[1];
-    eventually("the order to be paid", || async {
+    till.soon("the order to be paid", || async {
         (till.order(*buyer, &order["id"]).await["state"] == "paid").then_some(())
     })
     .await;
     // The others are on the list of a person, and are dropped after a day.
     let sql = "update webhook_inbox set received_ms = received_ms - 25 * 3600000, due_ms = 0 where applied_ms is null";
     sqlx::query(sql).execute(pool).await.expect("ages");
-    eventually("the false ones to be dropped", || async {
+    till.soon("the false ones to be dropped", || async {
         let sql = "select count(*) from webhook_inbox where applied_ms is null";
         (sqlx::query_scalar::<_, i64>(sql).fetch_one(pool).await.expect("counts") == 0).then_some(())
     })

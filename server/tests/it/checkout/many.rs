@@ -119,7 +119,7 @@ async fn the_till_is_busy_while_many_wait_and_mails_come_all_the_same() {
         slow.push(till.buyer_with(&[seat]).await);
     }
     assert!(!till.app.checkout.is_busy());
-    let waiting = join_all(slow.iter().map(|(buyer, hold)| till.checkout(*buyer, hold, "pm_sim_delay_5s")));
+    let waiting = join_all(slow.iter().map(|(buyer, hold)| till.checkout(*buyer, hold, "pm_sim_delay_10s")));
     let meanwhile = async {
         eventually("the till to be busy", || async { till.app.checkout.is_busy().then_some(()) }).await;
         let order = till.bought(buyer, &hold, "pm_card_visa").await;

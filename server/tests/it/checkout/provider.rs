@@ -126,7 +126,7 @@ async fn the_real_api_conforms_where_a_test_key_is_given() {
 #[tokio::test]
 async fn whatever_is_not_definite_is_not_read_as_definite() {
     let url = simulator().await;
-    let provider = Provider::new(&url, Secret::new("sk_test_it"), Duration::from_millis(300)).expect("a client");
+    let provider = Provider::new(&url, Secret::new("sk_test_it"), Duration::from_secs(2)).expect("a client");
     let http = reqwest::Client::new();
     let faults = async |form: &[(&str, &str)]| {
         http.post(format!("{url}/_sim/faults")).form(form).send().await.expect("answers");
@@ -147,7 +147,7 @@ async fn whatever_is_not_definite_is_not_read_as_definite() {
         matches!(provider.confirm(&confirmation, None).await, Err(ProviderError::Remembered(_))),
         "the key is used up"
     );
-    let nobody = Provider::new("http://127.0.0.1:9", Secret::new("sk_test_it"), Duration::from_millis(300));
+    let nobody = Provider::new("http://127.0.0.1:9", Secret::new("sk_test_it"), Duration::from_secs(2));
     assert!(matches!(
         confirm(&nobody.expect("a client"), &open, "pm_card_visa").await,
         Err(ProviderError::NotBegun(_))

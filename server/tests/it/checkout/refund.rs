@@ -1,6 +1,6 @@
 //! Money goes back: whole, by ticket, by amount, by the provider's own pages; never more than was taken.
 
-use super::till::{Buyer, Till};
+use super::till::{Buyer, GIVES_UP, Till};
 use crate::support::stage::Draft;
 use seatwire::checkout::order::OrderState;
 use seatwire::checkout::{CheckoutRefusal, OrderRequest, RefundWhat};
@@ -152,7 +152,7 @@ async fn nothing_paid_is_given_up_without_the_provider() {
 #[tokio::test(flavor = "multi_thread")]
 async fn a_refund_whose_answer_was_lost_is_looked_for_before_it_is_asked_for_again() {
     for (fault, made_at_once) in [("fail_after_percent", 1), ("fail_before_percent", 0), ("silent_percent", 1)] {
-        let till = Till::open().await;
+        let till = Till::open_with(&Default::default(), &[GIVES_UP]).await;
         let (buyer, hold) = till.buyer_with(&[1]).await;
         let order = till.bought(buyer, &hold, "pm_card_visa").await;
         till.faults(&[(fault, "100")]).await;
@@ -309,7 +309,7 @@ async fn money_that_went_back_elsewhere_while_ours_was_under_way_is_counted_afte
     let form = [("payment_intent", intent.as_str()), ("amount", "2000")];
     assert_eq!(call.form(&form).send().await.expect("answers").status(), 200);
     till.until(buyer, &order["id"], "partially_refunded").await;
-    crate::support::eventually("all that went back to be counted", || async {
+    till.soon("all that went back to be counted", || async {
         (till.order(buyer, &order["id"]).await["refunded_minor"] == 3000).then_some(())
     })
     .await;

@@ -13,6 +13,7 @@ impl Till {
         let path = std::env::temp_dir().join(format!("seatwire-settlement-{}.csv", uuid::Uuid::now_v7().simple()));
         std::fs::write(&path, text).expect("writes");
         let mut command = Command::new(crate::support::program());
+        command.envs(crate::support::UNHURRIED);
         command.args(["audit", "--settlement"]).arg(&path).args(more);
         command.env("DATABASE_URL", &self.stage.database_url).env("REDIS_URL", self.stage.redis.url());
         let output = tokio::task::spawn_blocking(move || command.output().expect("runs")).await.expect("ends");

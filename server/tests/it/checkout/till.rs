@@ -1,11 +1,13 @@
 //! A node inside the test process with a simulator of its own, on a clock the test moves: deadlines of minutes pass in
 //! milliseconds. Commands go in as the JSON a socket would bring.
 
+use crate::support::UNHURRIED;
 use crate::support::stage::{Draft, Stage};
 use seatwire::app::{Addresses, App};
 use seatwire::checkout::order::OrderState;
 use seatwire::clock::Clock;
 use seatwire::config::Config;
+use seatwire::metrics::JobLabels;
 use seatwire::paysim::{PaysimConfig, start};
 use seatwire::shutdown::Shutdown;
 use seatwire::store::order;
@@ -16,6 +18,9 @@ use serde_json::{Value, json};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::Duration;
+
+/// For those who make the provider hang: so long it is waited for. What it answers takes a small part of that.
+pub(crate) const GIVES_UP: (&str, &str) = ("SEATWIRE_PAYMENT_TIMEOUT_MS", "2000");
 
 static NEXT_KEY: AtomicU32 = AtomicU32::new(0);
 
@@ -91,9 +96,12 @@ impl Till {
         let mut pairs = vec![
             ("SEATWIRE_DATA", data.as_str()),
             ("SEATWIRE_DB_CONNECTIONS", "6"),
-            ("SEATWIRE_PAYMENT_TIMEOUT_MS", "500"),
+            // Whoever makes the provider hang says how long it is waited for.
+            ("SEATWIRE_PAYMENT_TIMEOUT_MS", "15000"),
+            ("SEATWIRE_ANSWER_WITHIN_MS", "15000"),
             ("SEATWIRE_RECONCILE_MS", "20"),
         ];
+        pairs.extend(UNHURRIED);
         pairs.extend(settings.iter().copied());
         let config = Config::from_pairs(pairs).expect("fits");
         let addresses = Addresses {
@@ -170,11 +178,40 @@ impl Till {
         .await
     }
 
-    /// Lets time pass, a second at first, later more. The clock must not outrun the reconciler, or a deadline comes before
-    /// what it found: real time in which it has several rounds passes along.
+    /// Lets time pass, a second at first, later more.
     async fn pass(&self, steps: u32) {
-        self.clock.advance_ms(if steps < 30 { 1_000 } else { 15_000 });
-        tokio::time::sleep(Duration::from_millis(60)).await;
+        self.step(if steps < 30 { 1_000 } else { 15_000 }).await;
+    }
+
+    /// Lets so much time pass, and the reconciler do what is due then. The clock must not outrun it: a deadline would come
+    /// before what it is just finding.
+    pub(crate) async fn step(&self, by_ms: u64) {
+        self.clock.advance_ms(by_ms);
+        if self.app.config.checkout.reconcile_interval > Duration::from_secs(1) {
+            return;
+        }
+        // The round that runs now may have begun before; the next one did not.
+        self.until_runs("reconcile_payments", self.runs("reconcile_payments") + 2).await;
+    }
+
+    fn runs(&self, job: &'static str) -> u64 {
+        self.app.metrics.job_runs.get_or_create(&JobLabels { job }).get()
+    }
+
+    /// Waits until a job has run so often.
+    pub(crate) async fn until_runs(&self, job: &'static str, n: u64) {
+        crate::support::eventually(&format!("{n} runs of {job}"), || async { (self.runs(job) >= n).then_some(()) })
+            .await;
+    }
+
+    /// As [`eventually`](crate::support::eventually), with a clock that goes on about as it does on a wall: what was put off
+    /// for a moment has its turn, and no deadline comes.
+    pub(crate) async fn soon<T, F: Future<Output = Option<T>>>(&self, what: &str, mut look: impl FnMut() -> F) -> T {
+        crate::support::eventually(what, || {
+            self.clock.advance_ms(20);
+            look()
+        })
+        .await
     }
 
     /// The state only the database knows.

@@ -1,7 +1,7 @@
 //! Answers that are lost, late or contradicted: nothing is guessed, and every charge ends as tickets or goes back.
 
 use super::code;
-use super::till::{Till, checkout_of};
+use super::till::{GIVES_UP, Till, checkout_of};
 use crate::support::eventually;
 use crate::support::stage::{Draft, Stage};
 use seatwire::checkout::order::OrderState;
@@ -13,7 +13,7 @@ use serde_json::{Value, json};
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_lost_answer_is_unknown_until_the_provider_tells() {
-    let till = Till::open().await;
+    let till = Till::open_with(&Default::default(), &[GIVES_UP]).await;
     for (seat, method) in [(1, "pm_sim_timeout_charged"), (2, "pm_sim_500_charged")] {
         let (buyer, hold) = till.buyer_with(&[seat]).await;
         let order = till.bought(buyer, &hold, method).await;
@@ -31,7 +31,7 @@ async fn a_lost_answer_is_unknown_until_the_provider_tells() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn what_was_never_charged_is_cancelled_behind_the_fence() {
-    let till = Till::open().await;
+    let till = Till::open_with(&Default::default(), &[GIVES_UP]).await;
     for (seat, method) in [(1, "pm_sim_timeout_not_charged"), (2, "pm_sim_500_not_charged")] {
         let (buyer, hold) = till.buyer_with(&[seat]).await;
         let order = till.bought(buyer, &hold, method).await;
@@ -48,7 +48,7 @@ async fn what_was_never_charged_is_cancelled_behind_the_fence() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn what_never_began_is_given_up_half_a_minute_later_and_no_sooner() {
-    let till = Till::open().await;
+    let till = Till::open_with(&Default::default(), &[GIVES_UP]).await;
     let mut orders = Vec::new();
     for (seat, method) in [(1, "pm_sim_timeout_not_charged"), (3, "pm_sim_500_not_charged")] {
         let (buyer, hold) = till.buyer_with(&[seat]).await;
@@ -66,9 +66,9 @@ async fn what_never_began_is_given_up_half_a_minute_later_and_no_sooner() {
         assert_eq!(till.inner_state(id).await, OrderState::PaymentUnknown);
     }
     till.clock.advance_ms(10_000);
-    // The clock stands: it is this moment's look that ends it.
+    // The clock hardly moves any more: it is this moment's look that ends it.
     for (buyer, id, seat) in &orders {
-        eventually("the order to be given up", || async {
+        till.soon("the order to be given up", || async {
             (till.inner_state(id).await == OrderState::Cancelled).then_some(())
         })
         .await;
@@ -226,8 +226,7 @@ async fn after_three_days_without_a_word_a_person_looks_and_a_webhook_still_sett
     till.until_seat(1, 0).await;
     let open = async || till.app.checkout.open_payments(None, 100).await.expect("reads");
     eventually("the order to be on the list", || async {
-        till.clock.advance_ms(600_000);
-        tokio::time::sleep(std::time::Duration::from_millis(5)).await;
+        till.step(600_000).await;
         open().await.first().is_some_and(|open| open.concern.as_deref() == Some("no_word")).then_some(())
     })
     .await;
@@ -308,7 +307,7 @@ async fn what_keeps_seats_is_looked_at_before_refunds_and_the_nearest_deadline_f
 /// Payments of every kind of lost answer, and then no word of the provider for so long: what must be true meanwhile, and a
 /// minute after it is back.
 async fn away_for(minutes: u64, (meanwhile, seen): (OrderState, u8)) {
-    let till = Till::open().await;
+    let till = Till::open_with(&Default::default(), &[GIVES_UP]).await;
     let mut orders = Vec::new();
     for (seat, method) in [(1, "pm_sim_timeout_charged"), (3, "pm_sim_500_charged"), (5, "pm_sim_timeout_not_charged")]
     {
@@ -321,7 +320,7 @@ async fn away_for(minutes: u64, (meanwhile, seen): (OrderState, u8)) {
         // The first of the two deadlines is over, or both, and whole looks after it have ended.
         let id: OrderId = order["id"].as_str().expect("an id").parse().expect("an id");
         let state = eventually("looks at an order that waited long enough", || async {
-            till.clock.advance_ms(500);
+            till.step(500).await;
             let row = order::read(till.app.store.pool(), id).await.expect("reads").expect("the order");
             let is_looked_at = match row.state {
                 OrderState::PaymentUnknown => false,
@@ -337,11 +336,11 @@ async fn away_for(minutes: u64, (meanwhile, seen): (OrderState, u8)) {
     }
     till.faults(&[("outage", "none")]).await;
     till.clock.advance_ms(60_000);
-    // The clock stands.
+    // From here on the clock goes no faster than one on a wall.
     for ((buyer, order, seat), (state, seen, charges)) in
         orders.iter().zip([("paid", 2, vec![4750]), ("paid", 2, vec![4750]), ("cancelled", 0, vec![])])
     {
-        eventually(&format!("an order to be {state}"), || async {
+        till.soon(&format!("an order to be {state}"), || async {
             let is_over = matches!(till.inner_state(&order["id"]).await, OrderState::Fulfilled | OrderState::Cancelled);
             is_over.then_some(())
         })

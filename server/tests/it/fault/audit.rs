@@ -17,6 +17,7 @@ use std::process::Command;
 /// Runs `seatwire audit`; its exit code and everything it said.
 pub(super) async fn audit(stage: &Stage, event: &str) -> (Option<i32>, String) {
     let mut command = Command::new(crate::support::program());
+    command.envs(crate::support::UNHURRIED);
     command.args(["audit", event]).env("DATABASE_URL", &stage.database_url).env("REDIS_URL", stage.redis.url());
     let output = tokio::task::spawn_blocking(move || command.output().expect("runs")).await.expect("ends");
     let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();

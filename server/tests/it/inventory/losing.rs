@@ -9,6 +9,10 @@ use seatwire::store::{area_stock, epoch, identity_use, taken_seat};
 use seatwire_proto::id::{IdentityId, OrderId};
 use seatwire_proto::seat::{AreaIndex, SeatIndex};
 
+/// A command is waited for half a second, and nobody waits for a line that is being made again; the rest is for a busy
+/// machine.
+const SOON: std::time::Duration = std::time::Duration::from_secs(4);
+
 impl Shelf {
     /// A plain command of an operator.
     async fn redis_cli(&self, words: &[&str]) {
@@ -67,7 +71,7 @@ async fn redis_killed_and_back_empty_is_a_new_life_with_every_sale_intact() {
     let began = std::time::Instant::now();
     let error = shelf.try_hold(shelf.caller(ann), &[2]).await.expect_err("Redis is gone");
     assert!(matches!(error, InventoryError::Unavailable(_) | InventoryError::TimeoutUnknown), "{error:?}");
-    assert!(began.elapsed() < std::time::Duration::from_millis(700), "{:?}", began.elapsed());
+    assert!(began.elapsed() < SOON, "{:?}", began.elapsed());
     eventually("a plain refusal", || async {
         let asked = shelf.try_hold(shelf.caller(ann), &[2]).await;
         matches!(asked, Err(InventoryError::Unavailable(_))).then_some(())
@@ -215,7 +219,7 @@ async fn a_command_that_comes_too_late_does_nothing() {
     let asleep = began.elapsed();
     let error = shelf.inventory.open_hold(&shelf.event, ann).await.expect_err("Redis is asleep");
     assert!(matches!(error, InventoryError::Unavailable(_)), "a read changes nothing: {error:?}");
-    assert!(asleep < std::time::Duration::from_millis(700), "{asleep:?}");
+    assert!(asleep < SOON, "{asleep:?}");
     // The deadline passes while the command lies in Redis' socket.
     let deadline_ms = shelf.inventory.now_ms() + 100;
     eventually("the deadline", || async { (shelf.inventory.now_ms() > deadline_ms).then_some(()) }).await;

@@ -29,6 +29,7 @@ pub(crate) struct Shelf {
     /// Everything published for the event, in order.
     pub(crate) heard: Arc<Mutex<Vec<FeedMessage>>>,
     _ear: fred::clients::Client,
+    _lease: postgres::Lease,
 }
 
 /// Forty seats: 0 to 29 are tier 0 (45.00 + 2.50), 30 to 39 tier 1 (20.00); 30 to 39 sell best available only; seat 29 is
@@ -93,7 +94,8 @@ impl Shelf {
         let redis = Redis::start_with(redis_settings).await;
         let config =
             Config::from_pairs([("SEATWIRE_DB_CONNECTIONS", "4"), ("SEATWIRE_DB_ACQUIRE_MS", "10000")]).expect("fits");
-        let store = Store::connect(&postgres::fresh_database().await, &config.store).await.expect("Postgres answers");
+        let database_url = postgres::fresh_database().await;
+        let store = Store::connect(&database_url, &config.store).await.expect("Postgres answers");
         let inventory = node(&redis, &store).await;
         let event = Arc::new(facts);
         let ear = Builder::from_config(RedisConfig::from_url(&redis.url()).expect("a URL")).build().expect("a client");
@@ -108,7 +110,7 @@ impl Shelf {
                 into.lock().push(FeedMessage::decode(bytes).expect("a feed message"));
             }
         });
-        Self { inventory, redis, store, event, heard, _ear: ear }
+        Self { inventory, redis, store, event, heard, _ear: ear, _lease: postgres::Lease::of(&database_url) }
     }
 
     /// Another node on the same stores.

@@ -1,5 +1,6 @@
 //! Keys of the admin listener: what they open, what they do not, and what is noted.
 
+use crate::support::UNHURRIED;
 use crate::support::admin::Admin;
 use crate::support::client::Client;
 use crate::support::stage::{Draft, Stage, enter_event};
@@ -99,6 +100,7 @@ async fn a_revoked_key_opens_nothing_and_every_change_names_its_key() {
     let seatwire = |args: &[&str]| {
         let done = Command::new(crate::support::program())
             .args(args)
+            .envs(UNHURRIED)
             .env("DATABASE_URL", &stage.database_url)
             .env("REDIS_URL", &redis_url)
             .output()
@@ -247,7 +249,7 @@ async fn whoever_tries_keys_gets_little_of_the_ledger_and_keeps_no_good_key_out(
     let tries: Vec<_> = tries.collect();
     assert!(matches!(keyring.verify(good).await.expect("answers"), Presented::Good(_)), "while others try");
     assert_eq!(keyring.verify(&edited).await.expect("answers"), Presented::False, "known to be false");
-    assert!(began.elapsed() < std::time::Duration::from_millis(900), "neither waits: {:?}", began.elapsed());
+    assert!(tries.iter().any(|tried| !tried.is_finished()), "neither waits until the others are done");
     let mut looked_up = 0;
     let mut turned_away = 0;
     for tried in tries {
@@ -257,8 +259,10 @@ async fn whoever_tries_keys_gets_little_of_the_ledger_and_keeps_no_good_key_out(
             Presented::Good(operator) => panic!("{operator:?}"),
         }
     }
-    // Four places, 20 ms each, for a second.
-    assert!(looked_up > 0 && looked_up <= 220 && looked_up + turned_away == 600, "{looked_up} {turned_away}");
+    // Four places, 20 ms each.
+    let most = 4 * (began.elapsed().as_millis() / 20 + 1);
+    assert!(looked_up > 0 && looked_up <= most && looked_up + turned_away == 600, "{looked_up} {turned_away}");
+    assert!(turned_away > 0, "for a second, and no longer");
 }
 
 #[tokio::test]

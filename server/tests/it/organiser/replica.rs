@@ -3,9 +3,9 @@
 
 use crate::support::admin::Admin;
 use crate::support::client::Guest;
-use crate::support::eventually;
 use crate::support::postgres::fresh_database;
 use crate::support::stage::{Draft, Stage, enter_event};
+use crate::support::{UNHURRIED, eventually};
 use seatwire::catalogue::Catalogue;
 use seatwire::clock::Clock;
 use seatwire::config::Config;
@@ -32,7 +32,7 @@ async fn copy(from: &Store, to: &Store) {
 async fn reads_come_from_the_replica_and_from_the_primary_while_it_is_down() {
     let (stage, event) = Stage::with_event(&Draft::default()).await;
     let replica_url = fresh_database().await;
-    let config = Config::from_pairs([("SEATWIRE_DB_CONNECTIONS", "2")]).expect("fits");
+    let config = Config::from_pairs([("SEATWIRE_DB_CONNECTIONS", "2"), UNHURRIED[0]]).expect("fits");
     let replica = Store::connect(&replica_url, &config.store).await.expect("answers");
     copy(&stage.store, &replica).await;
     // Marks by which one sees who answered.

@@ -283,8 +283,8 @@ async fn headers_that_never_end_are_cut_off() {
     let mut raw = Raw::connect(&node.url).await;
     raw.stream.write_all(b"GET / HTTP/1.1\r\nHost: x\r\nX-Slow: ").await.expect("sends");
     let mut rest = Vec::new();
-    let closed = tokio::time::timeout(std::time::Duration::from_secs(10), raw.stream.read_to_end(&mut rest)).await;
-    assert!(closed.is_ok(), "closed within 10 s");
+    let closed = tokio::time::timeout(PATIENCE, raw.stream.read_to_end(&mut rest)).await;
+    assert!(closed.is_ok(), "closed by the server");
 }
 
 #[tokio::test]
@@ -299,10 +299,10 @@ async fn a_client_that_answers_no_ping_is_gone_after_two() {
 #[tokio::test]
 async fn a_client_that_answers_pings_stays() {
     let stage = Stage::new().await;
-    let node = stage.node_with(&[("SEATWIRE_HEARTBEAT_MS", "200"), ("SEATWIRE_COMMANDS_PER_S", "100")]).await;
+    let node = stage.node_with(&[("SEATWIRE_HEARTBEAT_MS", "1000"), ("SEATWIRE_COMMANDS_PER_S", "100")]).await;
     let mut client = Client::hello(&node.url, None).await;
-    for _ in 0..20 {
-        // Each call reads, and reading answers the server's pings; two heartbeats pass many times over.
+    for _ in 0..60 {
+        // Each call reads, and reading answers the server's pings; more than two heartbeats pass.
         let reply = client.call("ping", serde_json::json!({"t0": 1})).await;
         assert_eq!(reply["t0"], 1);
         tokio::time::sleep(std::time::Duration::from_millis(60)).await;

@@ -95,7 +95,7 @@ async fn an_idle_connection_is_closed_before_and_after_a_request() {
     lazy.write_all(b"GET /hello HTTP/1.1\r\nHost: h\r\n\r\n").await.expect("sends");
     assert_eq!(rest(&mut silent).await.len(), 0);
     assert!(rest(&mut lazy).await.ends_with("world"));
-    assert!(began.elapsed() < Duration::from_secs(10), "{:?}", began.elapsed());
+    assert!(began.elapsed() < Duration::from_secs(30), "{:?}", began.elapsed());
 }
 
 #[tokio::test]
@@ -135,7 +135,8 @@ async fn a_drain_says_so_and_closes_everyone_within_its_window() {
     }
     drained.await.expect("drains");
     assert_eq!(foyer.door.session_count(), 0);
-    assert!(began.elapsed() < Duration::from_secs(3), "{:?}", began.elapsed());
+    // Far from the usual window, which is five seconds.
+    assert!(began.elapsed() < Duration::from_millis(4_500), "{:?}", began.elapsed());
 }
 
 #[tokio::test]

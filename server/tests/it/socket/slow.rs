@@ -111,7 +111,7 @@ async fn a_viewer_that_takes_nothing_is_closed_and_forgotten() {
         storm(&foyer, 2, Held);
         storm(&foyer, 2, Sold);
         tokio::time::sleep(Duration::from_millis(5)).await;
-        assert!(began.elapsed() < Duration::from_secs(25), "still there");
+        assert!(began.elapsed() < PATIENCE, "still there");
     }
     assert!(began.elapsed() > Duration::from_secs(14), "gone after {:?} already", began.elapsed());
     assert_eq!(live.viewer_count(), 0);
@@ -152,5 +152,5 @@ async fn a_message_that_never_ends_ends_the_session() {
         }
     }
     let took = began.elapsed();
-    assert!((Duration::from_secs(4)..Duration::from_secs(10)).contains(&took), "{took:?}");
+    assert!((Duration::from_secs(4)..Duration::from_secs(20)).contains(&took), "{took:?}");
 }

@@ -140,8 +140,8 @@ impl Client {
     }
 
     /// Map frames read while waiting for something else.
-    pub(crate) fn frames_waiting(&self) -> usize {
-        self.frames.len()
+    pub(crate) fn frames_waiting(&self) -> impl Iterator<Item = &Vec<u8>> {
+        self.frames.iter()
     }
 
     /// Reads on until the server closes; its code and reason.

@@ -35,7 +35,8 @@ impl Node {
             .env("SEATWIRE_DOOR_LISTEN", "127.0.0.1:0")
             .env("SEATWIRE_DATA", &data);
         // All tests share one Postgres.
-        command.env("SEATWIRE_DRAIN_MS", "200").env("SEATWIRE_DB_CONNECTIONS", "8").envs(settings);
+        command.env("SEATWIRE_DRAIN_MS", "200").env("SEATWIRE_DB_CONNECTIONS", "8").envs(super::UNHURRIED);
+        command.envs(settings);
         let mut guard = command.stdin(Stdio::piped()).stdout(Stdio::piped()).spawn().expect("the guard starts");
         let stdout = BufReader::new(guard.stdout.take().expect("piped"));
         let (listen, admin, door_url) = tokio::task::spawn_blocking(move || {

@@ -8,13 +8,18 @@ use sqlx::{AssertSqlSafe, Connection, PgConnection};
 use std::path::PathBuf;
 use std::sync::OnceLock;
 use std::sync::atomic::{AtomicU32, Ordering};
+use tokio::sync::mpsc;
 
 struct Shared {
     admin_url: String,
+    /// Names of databases nobody needs any more.
+    over: mpsc::Sender<String>,
 }
 
 static SHARED: OnceLock<Shared> = OnceLock::new();
 static NEXT: AtomicU32 = AtomicU32::new(0);
+/// Databases that wait to be dropped: more than tests that run at once.
+const MAX_OVER: usize = 64;
 const TEMPLATE: &str = "seatwire_template";
 
 /// Address of a fresh database with the newest schema.
@@ -28,6 +33,37 @@ pub(crate) async fn fresh_database() -> String {
     sqlx::raw_sql(AssertSqlSafe(create)).execute(&mut admin).await.expect("clones the template");
     admin.close().await.expect("closes");
     with_database(&shared.admin_url, &name)
+}
+
+/// Held by who uses a database: when it is dropped, the database goes away soon. All of them together fill a small disk.
+pub(crate) struct Lease(String);
+
+impl Lease {
+    /// Of the database at this address.
+    pub(crate) fn of(database_url: &str) -> Self {
+        let address = database_url.split_once('?').map_or(database_url, |(address, _)| address);
+        Self(address.rsplit('/').next().unwrap_or_default().to_owned())
+    }
+}
+
+impl Drop for Lease {
+    fn drop(&mut self) {
+        if let Some(shared) = SHARED.get() {
+            // Where too many wait already this one stays, until the process ends.
+            let _ = shared.over.try_send(std::mem::take(&mut self.0));
+        }
+    }
+}
+
+/// Drops what was let go, one after the other.
+async fn clean(admin_url: &str, mut over: mpsc::Receiver<String>) {
+    while let Some(name) = over.recv().await {
+        let Ok(mut admin) = PgConnection::connect(admin_url).await else { return };
+        // What its nodes still do is of no interest; that it is there a little longer, neither.
+        let gone = format!("drop database if exists {name} with (force)");
+        let _ = sqlx::raw_sql(AssertSqlSafe(gone)).execute(&mut admin).await;
+        let _ = admin.close().await;
+    }
 }
 
 fn with_database(url: &str, name: &str) -> String {
@@ -54,16 +90,18 @@ fn start() -> Shared {
                 .await
                 .expect("makes the template");
             admin.close().await.expect("closes");
-            let config = Config::from_pairs([("SEATWIRE_DB_CONNECTIONS", "2")]).expect("fits");
+            let config = Config::from_pairs([("SEATWIRE_DB_CONNECTIONS", "2"), super::UNHURRIED[0]]).expect("fits");
             let store = Store::connect(&with_database(&admin_url, TEMPLATE), &config.store).await.expect("migrates");
             store.pool().close().await;
-            tell.send(admin_url).expect("the first test waits");
+            let (over, let_go) = mpsc::channel(MAX_OVER);
+            tell.send(Shared { admin_url: admin_url.clone(), over }).expect("the first test waits");
+            clean(&admin_url, let_go).await;
             // Keeps the children's pipes open until the process ends.
             std::future::pending::<()>().await;
             drop(embedded);
         });
     });
-    Shared { admin_url: told.recv().expect("Postgres starts") }
+    told.recv().expect("Postgres starts")
 }
 
 /// Folders of test processes that are gone.

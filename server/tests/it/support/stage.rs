@@ -2,6 +2,7 @@
 //! Section 0 has rows as given, neighbours are adjacent, all seats cost tier A but the last row, which costs tier B.
 
 use super::node::Node;
+use super::postgres::Lease;
 use super::redis::Redis;
 use roaring::RoaringBitmap;
 use seatwire::clock::Clock;
@@ -212,6 +213,7 @@ pub(crate) struct Stage {
     pub(crate) database_url: String,
     pub(crate) redis: Redis,
     pub(crate) store: Store,
+    _lease: Lease,
 }
 
 impl Stage {
@@ -223,9 +225,9 @@ impl Stage {
     /// A database, empty, beside this Redis.
     pub(crate) async fn on(redis: Redis) -> Self {
         let database_url = super::postgres::fresh_database().await;
-        let config = Config::from_pairs([("SEATWIRE_DB_CONNECTIONS", "4")]).expect("fits");
+        let config = Config::from_pairs([("SEATWIRE_DB_CONNECTIONS", "4"), super::UNHURRIED[0]]).expect("fits");
         let store = Store::connect(&database_url, &config.store).await.expect("the database answers");
-        Self { database_url, redis, store }
+        Self { _lease: Lease::of(&database_url), database_url, redis, store }
     }
 
     /// As [`Stage::with_event`], on a Redis with further settings.
