@@ -10,6 +10,7 @@ mod dead_node;
 mod dead_steps;
 mod dispute;
 mod hearsay;
+mod inbox;
 mod instrument;
 mod many;
 mod notice;
@@ -193,9 +194,9 @@ async fn the_same_key_is_the_same_answer_and_another_body_is_refused() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_key_that_is_running_is_in_use_and_a_double_click_charges_once() {
-    let till = Till::open_with(&Draft::default(), &[("SEATWIRE_PAYMENT_TIMEOUT_MS", "5000")]).await;
+    let till = Till::open().await;
     let (buyer, hold) = till.buyer_with(&[32]).await;
-    let mut fields = checkout_of(&hold, "pm_sim_delay_300ms");
+    let mut fields = checkout_of(&hold, "pm_sim_delay_2s");
     fields["key"] = key().into();
     let (first, second) =
         tokio::join!(till.call(buyer, "checkout", fields.clone()), till.call(buyer, "checkout", fields.clone()));
@@ -228,7 +229,7 @@ async fn two_tabs_that_pay_again_charge_once() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn foreign_ended_and_changed_holds_are_refused() {
-    let till = Till::open_with(&Draft { hold_ttl_ms: 1_000, ..Draft::default() }, &[]).await;
+    let till = Till::open_with(&Draft { hold_ttl_ms: 4_000, ..Draft::default() }, &[]).await;
     let (buyer, hold) = till.buyer_with(&[50]).await;
     let stranger = Buyer(IdentityId::generate());
     assert_eq!(code(&till.checkout(stranger, &hold, "pm_card_visa").await), "hold_not_found");

@@ -2,6 +2,7 @@
 
 mod area;
 mod crash;
+mod keeping;
 mod keys;
 mod live;
 mod replica;

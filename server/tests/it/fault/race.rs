@@ -1,14 +1,14 @@
 //! Buyers who race for the seats of one event on two nodes, and who write down what they were told. The judge at the end
 //! shares nothing with the server: it looks at what was said, in the order of (epoch, seq).
 
-use super::audit;
-use crate::checkout::books;
+mod judge;
+
 use crate::organiser::Viewer;
 use crate::support::client::Client;
 use crate::support::map::{Map, Took};
 use crate::support::node::Node;
 use crate::support::stage::{Draft, Stage};
-use crate::support::{PATIENCE, eventually};
+use crate::support::{HURRIED, eventually};
 use parking_lot::Mutex;
 use seatwire::clock::Clock;
 use seatwire::paysim::PaysimConfig;
@@ -27,8 +27,6 @@ const SEATS: u64 = 20 * ROWS as u64;
 const LIMIT: u64 = 4;
 /// Long enough to outlive a fault, short enough to wait for: every hold ends.
 const HOLD_TTL_MS: u64 = 5_000;
-/// So long after everything is calm every viewer is right, also when Redis was lost.
-const SEEN_WITHIN: Duration = Duration::from_secs(6);
 /// Viewers of each node.
 const VIEWERS: usize = 2;
 /// Nothing was done, or it is not known: the same key asks again.
@@ -95,6 +93,7 @@ impl Race {
         let sim = seatwire::paysim::start(listener, PaysimConfig::default(), Clock::system(), Shutdown::new()).await;
         let payment_url = sim.expect("starts").url();
         let mut settings = vec![("SEATWIRE_PAYMENT_URL", payment_url.as_str()), ("SEATWIRE_RECONCILE_MS", "200")];
+        settings.extend(HURRIED);
         settings.extend(redis_url.map(|url| ("REDIS_URL", url)));
         let (first, second) = tokio::join!(stage.node_with(&settings), stage.node_with(&settings));
         let nodes = vec![first, second];
@@ -281,21 +280,6 @@ impl Race {
         viewer
     }
 
-    /// I10: when nothing changes any more each viewer sees what Postgres has: sold seats and nothing else.
-    async fn judge_viewers(&self, stage: &Stage, viewers: &mut [Viewer]) {
-        let event: seatwire_proto::id::EventId = self.event.parse().expect("an id");
-        let sold = "select seat_index from taken_seats where event_id = $1 and state = 'sold'";
-        let sold: Vec<i32> =
-            sqlx::query_scalar(sold).bind(event.uuid()).fetch_all(stage.store.pool()).await.expect("reads");
-        let mut truth = vec![0; SEATS as usize];
-        sold.into_iter().for_each(|seat| truth[seat as usize] = 2);
-        let began = std::time::Instant::now();
-        for viewer in viewers {
-            viewer.until("what Postgres has", |map| map.states == truth).await;
-        }
-        assert!(began.elapsed() < SEEN_WITHIN, "I10: right only {:?} after everything was calm", began.elapsed());
-    }
-
     /// Lets buyers race while `fault` does what it does, then a little longer; waits for calm and judges. What `fault` says.
     pub(super) async fn run<F: Future>(self: Arc<Self>, fault: F) -> F::Output {
         let stranger = self.identity().await;
@@ -342,76 +326,6 @@ impl Race {
         let event: seatwire_proto::id::EventId = self.event.parse().expect("an id");
         let epoch = seatwire::store::epoch::current(stage.store.pool(), event).await.expect("reads");
         epoch.map_or(0, u64::from)
-    }
-
-    #[expect(clippy::print_stdout, reason = "figures of the run, for whoever asks with --nocapture")]
-    async fn judge(&self, mut viewers: Vec<Viewer>) {
-        // I18: whatever was not bought is free again, and everything agrees.
-        let stage = self.stage.lock().await;
-        let event: seatwire_proto::id::EventId = self.event.parse().expect("an id");
-        let began = std::time::Instant::now();
-        let held = "select count(*) from journal_records where event_id = $1 and has_hold";
-        while sqlx::query_scalar::<_, i64>(held).bind(event.uuid()).fetch_one(stage.store.pool()).await.expect("counts")
-            > 0
-        {
-            if began.elapsed() > PATIENCE {
-                let states = "select state || ' ' || count(*) from orders group by state order by state";
-                let states: Vec<String> =
-                    sqlx::query_scalar(states).fetch_all(stage.store.pool()).await.expect("reads");
-                let (_, said) = audit::audit(&stage, &self.event).await;
-                panic!("I18: not every hold ends; orders: {}\n{said}", states.join(", "));
-            }
-            tokio::time::sleep(Duration::from_millis(50)).await;
-        }
-        let said = audit::clean(&stage, &self.event).await;
-        assert!(said.contains(" 0 holds of "), "{said}");
-        self.judge_viewers(&stage, &mut viewers).await;
-        let ledger = self.http.get(format!("{}/_sim/ledger", self.payment_url)).send().await.expect("answers");
-        let ledger: Value = ledger.json().await.expect("JSON");
-        eventually("the books to be right", || async {
-            books::violations(stage.store.pool(), &ledger, true).await.is_empty().then_some(())
-        })
-        .await;
-        let history = self.history.lock();
-        assert!(history.wrongs.is_empty(), "{:#?}", history.wrongs);
-        let (mut paid_n, mut lost_n) = (0, 0);
-        for (seat, told) in &history.of_seats {
-            let mut told = told.clone();
-            told.sort_by_key(|(at, ..)| *at);
-            let paid: Vec<_> = told.iter().filter(|(_, _, what)| matches!(what, Told::Paid)).collect();
-            assert!(paid.len() <= 1, "I1: seat {seat} was paid for twice: {told:?}");
-            paid_n += paid.len();
-            let grants: Vec<_> = told
-                .iter()
-                .filter_map(|(at, who, what)| match what {
-                    Told::Granted { until_ms, at_ms } => Some((*at, who, *until_ms, *at_ms)),
-                    _ => None,
-                })
-                .collect();
-            for pair in grants.windows(2) {
-                let [(at, who, until_ms, _), (next_at, next_who, _, next_ms)] = pair else { continue };
-                if who == next_who {
-                    continue;
-                }
-                let is_paid = paid.iter().any(|(_, buyer, _)| buyer == *who);
-                assert!(!is_paid, "I9: seat {seat} was sold to {who} and given to {next_who}: {told:?}");
-                let is_released = told.iter().any(|(given_at, giver, what)| {
-                    giver == *who && matches!(what, Told::Released) && given_at >= at && given_at <= next_at
-                });
-                if is_released || next_ms >= until_ms {
-                    continue;
-                }
-                assert!(
-                    next_at.0 > at.0,
-                    "I6: seat {seat} is {who}'s until {until_ms}, but {next_who} got it: {told:?}"
-                );
-                lost_n += 1;
-            }
-        }
-        println!(
-            "{} holds, {paid_n} seats paid, {lost_n} seats lost to a new life",
-            self.granted_n.load(Ordering::Relaxed)
-        );
     }
 }
 
