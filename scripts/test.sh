@@ -66,28 +66,25 @@ rust_tests
 stage "official Stripe clients" scripts/judges.sh
 
 start_server() {
-    local ports public admin door
+    local public admin door
     cargo build --quiet --package seatwire || return 1
     local seatwire
     seatwire=$(scripts/built.sh)/debug/seatwire || return 1
-    ports=$(node -e '
-        const net = require("node:net");
-        const servers = [0, 0, 0].map(() => net.createServer().listen(0, "127.0.0.1"));
-        setTimeout(() => { for (const s of servers) { console.log(s.address().port); s.close(); } }, 50);
-    ') || return 1
-    public=$(sed -n 1p <<<"$ports")
-    admin=$(sed -n 2p <<<"$ports")
-    door=$(sed -n 3p <<<"$ports")
-    export SEATWIRE_URL="http://127.0.0.1:$public"
-    env -u DATABASE_URL -u REDIS_URL SEATWIRE_LISTEN="127.0.0.1:$public" SEATWIRE_ADMIN_LISTEN="127.0.0.1:$admin" \
-        SEATWIRE_DOOR_LISTEN="127.0.0.1:$door" SEATWIRE_DATA="$work/data" "$seatwire" serve >"$work/server.log" 2>&1 </dev/null &
+    # Ports of its own choice, which it says: one chosen here may be somebody else's by the time it listens.
+    env -u DATABASE_URL -u REDIS_URL SEATWIRE_LISTEN=127.0.0.1:0 SEATWIRE_ADMIN_LISTEN=127.0.0.1:0 \
+        SEATWIRE_DOOR_LISTEN=127.0.0.1:0 SEATWIRE_DATA="$work/data" "$seatwire" serve >"$work/server.log" 2>&1 </dev/null &
     server=$!
-    for _ in $(seq 600); do
+    # Its Postgres alone may take two minutes on a machine that has much else to do.
+    for _ in $(seq 1800); do
         if ! kill -0 "$server" 2>/dev/null; then break; fi
-        if node -e 'fetch(process.argv[1]).then((r) => process.exit(r.ok ? 0 : 1), () => process.exit(1))' "$SEATWIRE_URL/readyz"; then
+        public=$(sed -n 's/^seatwire: listening on \([^,]*\), admin on .*/\1/p' "$work/server.log")
+        admin=$(sed -n 's/^seatwire: listening on [^,]*, admin on \(.*\)$/\1/p' "$work/server.log")
+        door=$(sed -n 's|^seatwire: doors scan at http://\(.*\)/scan/$|\1|p' "$work/server.log")
+        export SEATWIRE_URL="http://$public"
+        if [ -n "$door" ] && node -e 'fetch(process.argv[1]).then((r) => process.exit(r.ok ? 0 : 1), () => process.exit(1))' "$SEATWIRE_URL/readyz"; then
             echo "the server answers at $SEATWIRE_URL"
             # What the tests of the doors' scanner need: the listeners of doors and operators and a key for both.
-            export SEATWIRE_ADMIN_URL="http://127.0.0.1:$admin" SEATWIRE_DOOR_URL="http://127.0.0.1:$door"
+            export SEATWIRE_ADMIN_URL="http://$admin" SEATWIRE_DOOR_URL="http://$door"
             SEATWIRE_ADMIN_KEY=$(env -u DATABASE_URL -u REDIS_URL SEATWIRE_DATA="$work/data" "$seatwire" \
                 admin-key create --name browser --scope door --scope orders | sed -n 's/^key  *//p')
             export SEATWIRE_ADMIN_KEY
