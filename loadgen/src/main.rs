@@ -47,7 +47,7 @@ struct Cli {
 
 #[derive(Args)]
 struct Shape {
-    /// A TOML file, or a preset: smoke, onsale_5k, holds_500
+    /// A TOML file, or a preset: smoke, onsale_5k, holds_500, holds_10k
     #[arg(default_value = "smoke")]
     scenario: String,
     /// Instead of the scenario's

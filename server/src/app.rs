@@ -80,14 +80,16 @@ impl App {
         shutdown: Shutdown,
     ) -> anyhow::Result<Arc<Self>> {
         let metrics = Arc::new(Metrics::new());
-        let mut store = Store::connect(&addresses.database_url, &config.store).await?;
+        let mut store = Store::connect(&addresses.database_url, &config.store).await.context("Postgres")?;
         if let Some(url) = &config.database_read_url {
             store = store.with_replica(url.reveal(), &config.store)?;
         }
         let identity_key = server_key::current(store.pool(), "identity", clock.now_ms()).await?;
         let catalogue = Catalogue::new(store.clone(), clock.clone());
         let inventory =
-            Inventory::connect(&config.inventory, &addresses.redis_url, store.clone(), Arc::clone(&metrics)).await?;
+            Inventory::connect(&config.inventory, &addresses.redis_url, store.clone(), Arc::clone(&metrics))
+                .await
+                .context("Redis")?;
         inventory.follow(catalogue.clone());
         let payment_key = config.checkout.payment_key.clone();
         let ticket_seed = server_key::current(store.pool(), "ticket", clock.now_ms()).await?;

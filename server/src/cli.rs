@@ -59,8 +59,21 @@ impl<E: Into<anyhow::Error>> From<E> for Failed {
     fn from(error: E) -> Self {
         let error = error.into();
         let exit = if error.is::<ConfigError>() { EXIT_USAGE } else { 1 };
-        Self { exit, line: format!("{error:#}") }
+        Self { exit, line: told_once(error.chain().map(ToString::to_string)) }
     }
+}
+
+/// An error and its causes as one line. Many errors name their cause in their own words already: it is not said twice.
+fn told_once(causes: impl Iterator<Item = String>) -> String {
+    let mut line = String::new();
+    for cause in causes {
+        if line.is_empty() {
+            line = cause;
+        } else if !line.ends_with(&cause) {
+            line = format!("{line}: {cause}");
+        }
+    }
+    line
 }
 
 /// Runs the subcommand to its end.
@@ -101,4 +114,20 @@ fn say(line: &str) {
 #[expect(clippy::print_stderr, reason = "the terminal is where a command complains")]
 fn complain(line: &str) {
     eprintln!("seatwire: {line}");
+}
+
+#[cfg(test)]
+mod tests {
+    use super::told_once;
+
+    #[test]
+    fn a_cause_is_said_once() {
+        let line = |causes: &[&str]| told_once(causes.iter().map(|&cause| cause.to_owned()));
+        assert_eq!(
+            line(&["making data: denied (os error 13)", "denied (os error 13)"]),
+            "making data: denied (os error 13)"
+        );
+        assert_eq!(line(&["cannot listen on [::1]:80", "denied"]), "cannot listen on [::1]:80: denied");
+        assert_eq!(line(&["alone"]), "alone");
+    }
 }

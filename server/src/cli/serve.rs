@@ -26,13 +26,14 @@ pub(super) struct Args {
 }
 
 pub(super) async fn run(mut config: Config, args: Args) -> Result<(), Failed> {
-    let listen = |address| async move {
-        TcpListener::bind(address).await.with_context(|| format!("cannot listen on {address}"))
+    let listen = |address, setting| async move {
+        let bound = TcpListener::bind(address).await;
+        bound.with_context(|| format!("cannot listen on {address} ({setting} chooses another)"))
     };
     let listeners = Listeners {
-        public: listen(config.listen).await?,
-        admin: listen(config.admin_listen).await?,
-        door: listen(config.door_listen).await?,
+        public: listen(config.listen, "SEATWIRE_LISTEN").await?,
+        admin: listen(config.admin_listen, "SEATWIRE_ADMIN_LISTEN").await?,
+        door: listen(config.door_listen, "SEATWIRE_DOOR_LISTEN").await?,
     };
     config.listen = listeners.public.local_addr()?;
     config.admin_listen = listeners.admin.local_addr()?;
