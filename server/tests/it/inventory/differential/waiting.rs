@@ -11,7 +11,17 @@ impl Run {
         match self.random.random_range(0..10) {
             0..3 => self.keep().await,
             3..5 => self.give_up().await,
-            _ => self.offer(identity).await,
+            _ => {
+                // Mostly to somebody without a basket, or most offers would find one in the way.
+                let has_hold =
+                    |person: &IdentityId| self.model.people.get(person).is_some_and(|person| person.hold.is_some());
+                let without = self.people.iter().copied().find(|person| !has_hold(person));
+                let identity = without.filter(|_| self.random.random_bool(0.7)).unwrap_or(identity);
+                self.offer(identity).await;
+                if self.random.random_bool(0.2) {
+                    self.extend(identity).await;
+                }
+            }
         }
     }
 
