@@ -113,6 +113,14 @@ impl Shelf {
         Self { inventory, redis, store, event, heard, _ear: ear, _lease: postgres::Lease::of(&database_url) }
     }
 
+    /// With a node that waits for Redis as long as it may: for a test of so many calls that a busy machine stops each for a while.
+    pub(crate) async fn patient(self) -> Self {
+        let config = Config::from_pairs([("SEATWIRE_REDIS_TIMEOUT_MS", "10000")]).expect("fits").inventory;
+        let metrics = Arc::new(Metrics::new());
+        let inventory = Inventory::connect(&config, &self.redis.url(), self.store.clone(), metrics).await;
+        Self { inventory: inventory.expect("Redis answers"), ..self }
+    }
+
     /// Another node on the same stores.
     pub(crate) async fn another_node(&self) -> Inventory {
         node(&self.redis, &self.store).await
