@@ -80,6 +80,32 @@ it("nobody who uses the keyboard loses their place when what they were at goes a
   expect(errors).toEqual([]);
 });
 
+it("a field whose keyboard was closed is not taken again, and one that goes away still gives its place", async () => {
+  const { page, errors } = await open(stage.browser, PHONE);
+  await openMap(page, stage.small.id);
+  await page.evaluate(() => {
+    const part = document.createElement("section");
+    part.innerHTML = "<h2>Field</h2><form><input aria-label='Word'></form>";
+    document.getElementById("content")?.append(part);
+  });
+  const field = page.getByLabel("Word");
+  /** After the page has changed and the change has been looked at. */
+  const changed = () =>
+    page.evaluate(async () => {
+      document.body.classList.toggle("changed");
+      for (let n = 0; n < 3; n++)
+        await new Promise<void>((done) => requestAnimationFrame(() => setTimeout(() => done())));
+    });
+  await field.focus();
+  await field.evaluate((el: HTMLElement) => el.blur());
+  await changed();
+  expect(await place(page)).toBe("");
+  await field.focus();
+  await field.evaluate((el) => el.closest("form")?.remove());
+  await expect.poll(() => place(page), { timeout: SLOWEST_MS }).toBe("Field");
+  expect(errors).toEqual([]);
+});
+
 describe("the list view", () => {
   it("sells a ticket to someone who has only a keyboard", async () => {
     const { page, errors } = await open(stage.browser, DESKTOP);

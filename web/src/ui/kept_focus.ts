@@ -11,6 +11,8 @@ export function keepFocus(): void {
   let last: HTMLElement | null = null;
   let around: Element[] = [];
   let planned = false;
+  /** what has just lost the focus though it could keep it, until it is known why */
+  let left: HTMLElement | null = null;
 
   const look = () => {
     planned = false;
@@ -35,15 +37,32 @@ export function keepFocus(): void {
   });
   // Whoever taps beside everything has let go of it.
   document.addEventListener("pointerdown", () => (last = null), true);
-  // Browsers take the focus away when they next draw.
-  new MutationObserver(() => {
+  const hear = (records: MutationRecord[]) => {
+    if (left && records.some(({ removedNodes }) => [...removedNodes].some((node) => node.contains(left)))) left = null;
     if (planned || !last) return;
     planned = true;
+    // Browsers take the focus away when they next draw.
     requestAnimationFrame(() => setTimeout(look));
-  }).observe(document.body, {
+  };
+  const changes = new MutationObserver(hear);
+  changes.observe(document.body, {
     subtree: true,
     childList: true,
     attributes: true,
     attributeFilter: ["class", "disabled", "hidden"],
+  });
+
+  // So has whoever closes the keyboard of a phone; a window that is left for another keeps its active element.
+  document.addEventListener("focusout", ({ target, relatedTarget }) => {
+    if (!last || target !== last || relatedTarget || document.activeElement === last) return;
+    if (!isSeen(last) || last.matches(":disabled")) return;
+    left = last;
+    // Chromium says this of what is being removed too, before it is: the record of that comes within the same task.
+    queueMicrotask(() => {
+      const records = changes.takeRecords();
+      if (records.length > 0) hear(records);
+      if (left && left === last) last = null;
+      left = null;
+    });
   });
 }
