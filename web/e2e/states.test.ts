@@ -2,6 +2,7 @@
 //! are put into the answer of the real server, which has events on sale only.
 import type { Page } from "playwright-core";
 import { describe, expect, it } from "vitest";
+import { STALE_MS } from "../src/ui/read_again";
 import {
   axe,
   BASE,
@@ -136,6 +137,13 @@ it("limits, times and words that change are read again by the page that shows th
   await page.getByText("Up to 3 per person").waitFor();
   await page.getByRole("heading", { name: "An hour later" }).waitFor();
   expect(errors).toEqual([]);
+});
+
+it("what caches may still give is older than nothing that is read again", async () => {
+  const says = (await fetch(`${BASE}/v1/events/${stage.small.id}`)).headers.get("Cache-Control") ?? "";
+  const seconds = (name: string) => Number(new RegExp(`${name}=(\\d+)`).exec(says)?.[1] ?? Number.NaN);
+  // The body itself may be as old as its max-age when it leaves the server.
+  expect(1_000 * (2 * seconds("max-age") + seconds("stale-while-revalidate"))).toBeLessThan(STALE_MS);
 });
 
 it("an order says when its event is cancelled, and why", async () => {

@@ -1,8 +1,12 @@
 //! When a page is read anew after word that it has changed: soon, but not by everybody in the same instant, and not before
 //! every copy from before the word has gone stale. Used by `live_event.ts`; knows only time.
 
-/** The server and caches on the way give a page again for a second: read earlier, it could be the one from before. */
-export const STALE_MS = 1_100;
+/**
+ * Longest time that a page from before the word may still come: the server gives one again for a second, caches on the way
+ * for one more and one in which they ask anew (its `max-age` and `stale-while-revalidate`); the rest is for the way itself.
+ * Nobody reads twice, so it has to cover all of them.
+ */
+export const STALE_MS = 3_500;
 /** Everybody who looks hears the word in one instant; their reads come over this time. */
 export const SPREAD_MS = 4_000;
 /** So often a page that cannot be had is asked for; the next word begins anew. */
