@@ -15,7 +15,6 @@ mod hold;
 mod journal;
 pub mod key;
 mod life;
-mod line;
 mod map;
 mod master;
 mod offer;
@@ -31,6 +30,7 @@ mod wire;
 
 use crate::catalogue::{Catalogue, EventFacts};
 use crate::config::InventoryConfig;
+use crate::masters::line::LineError;
 use crate::metrics::Metrics;
 use crate::store::{Store, StoreError};
 pub use allocation::UnlockOutcome;
@@ -87,6 +87,16 @@ pub enum InventoryError {
     /// A reply we cannot read: a defect of ours.
     #[error("unexpected reply: {0}")]
     Malformed(String),
+}
+
+impl From<LineError> for InventoryError {
+    fn from(error: LineError) -> Self {
+        match error {
+            LineError::NotConnected => Self::Unavailable(error.to_string()),
+            LineError::TooMany => Self::Overloaded(error.to_string()),
+            LineError::Unknown => Self::TimeoutUnknown,
+        }
+    }
 }
 
 impl From<StoreError> for InventoryError {

@@ -2,6 +2,9 @@
 //! `inventory`, `sender` and `subscriber` bring their own kind of connection and get one a master. The client library's
 //! own cluster mode stops every command while it looks for one lost master; here the others never notice.
 
+pub(crate) mod line;
+pub(crate) mod resp;
+pub(crate) mod stream;
 mod topology;
 
 use fred::error::Error;

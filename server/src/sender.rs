@@ -6,15 +6,18 @@
 mod courier;
 mod listeners;
 
+use crate::masters::line::Line;
+use crate::masters::resp::encode_publish;
 use crate::masters::{Connector, Masters};
 use crate::metrics::{Metrics, StoreLabels, StoreName};
-use crate::subscriber::{Heard, Hearing, Subscriber, SubscriberError};
+use crate::subscriber::{Hear, Subscriber, SubscriberError};
 use bytes::Bytes;
 use courier::Courier;
 pub use courier::cluster_channel;
 use dashmap::DashMap;
 use dashmap::mapref::entry::Entry;
-use fred::prelude::*;
+use fred::error::{Error, ErrorKind};
+use fred::types::config::Config;
 use listeners::Listeners;
 use parking_lot::RwLock;
 use seatwire_proto::client::Position;
@@ -26,8 +29,6 @@ use std::time::Duration;
 
 /// Longest wait for a publication; a push that takes longer is worth nothing.
 const COMMAND_TIMEOUT: Duration = Duration::from_millis(500);
-/// Publications in flight when Redis stalls; further ones are dropped and only the local sockets hear them.
-const MAX_IN_FLIGHT: usize = 10_000;
 
 /// Somebody who is told things.
 pub trait Recipient: Send + Sync {
@@ -95,15 +96,57 @@ pub struct Sender {
 
 impl std::fmt::Debug for Sender {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("Sender").field("identities", &self.inner.identities.len()).finish_non_exhaustive()
+        f.debug_struct("Sender").field("identities", &self.inner.identities.0.len()).finish_non_exhaustive()
     }
 }
 
 struct Inner {
     /// `None` in tests and benches on one node without Redis: pushes stay local.
     remote: Option<Remote>,
-    identities: DashMap<IdentityId, Listeners>,
+    identities: Arc<Identities>,
     everyone: RwLock<Option<Arc<dyn Everyone>>>,
+}
+
+/// The sessions of every identity here.
+#[derive(Default)]
+struct Identities(DashMap<IdentityId, Listeners>);
+
+impl std::fmt::Debug for Identities {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Identities").field("len", &self.0.len()).finish()
+    }
+}
+
+impl Identities {
+    fn tell(&self, identity: IdentityId, change: Option<&Change>, but: Option<SessionId>, frame: &Bytes) {
+        if let Some(mut listeners) = self.0.get_mut(&identity) {
+            listeners.tell(change, but, frame);
+        }
+    }
+}
+
+/// Hears the batches of other nodes.
+#[derive(Debug)]
+struct Post {
+    /// Tells our own batches from others'.
+    node: u64,
+    identities: Arc<Identities>,
+}
+
+impl Hear for Post {
+    fn message(&self, _: &str, payload: &[u8]) {
+        let unread = courier::unpack(self.node, payload, |identity, change, frame| {
+            if self.identities.0.contains_key(&identity) {
+                self.identities.tell(identity, change.as_ref(), None, &Bytes::copy_from_slice(frame));
+            }
+        });
+        if unread > 0 {
+            tracing::warn!(bytes = unread, "a batch of pushes that cannot be read to its end");
+        }
+    }
+
+    /// Pushes are hints: hold and order stand in Redis and Postgres.
+    fn gap(&self) {}
 }
 
 struct Remote {
@@ -119,27 +162,23 @@ struct Publisher {
 
 impl Publisher {
     /// Publishes once, and once more when the channel's master is another one now. Lost when Redis does not answer.
-    async fn publish(&self, channel: &str, payload: Bytes) {
-        let mut published = self.try_publish(channel, payload.clone()).await;
-        if published.as_ref().is_err_and(|error| error.details().starts_with("MOVED")) {
+    async fn publish(&self, channel: &str, payload: &[u8]) {
+        let mut published = self.try_publish(channel, payload).await;
+        if published.as_ref().is_err_and(|error| error.starts_with("MOVED")) {
             self.masters.moved().await;
             published = self.try_publish(channel, payload).await;
         }
         if let Err(error) = published {
             self.metrics.store_failures.get_or_create(&StoreLabels { store: StoreName::redis }).inc();
-            tracing::warn!(%error, channel, "a push could not be published");
+            tracing::warn!(error, channel, "a push could not be published");
         }
     }
 
-    async fn try_publish(&self, channel: &str, payload: Bytes) -> Result<(), Error> {
-        let Some(client) = self.masters.of(channel) else {
-            return Err(Error::new(ErrorKind::Cluster, "no master serves the channel"));
-        };
-        if self.masters.is_cluster() {
-            client.spublish::<(), _, _>(channel, payload).await
-        } else {
-            client.publish::<(), _, _>(channel, payload).await
-        }
+    async fn try_publish(&self, channel: &str, payload: &[u8]) -> Result<(), String> {
+        let line = self.masters.of(channel).ok_or_else(|| "no master serves the channel".to_owned())?;
+        let is_sharded = self.masters.is_cluster();
+        let answer = line.ask(|out| encode_publish(out, is_sharded, channel, payload)).await;
+        answer.map_err(|error| error.to_string())?.map(|_| ())
     }
 }
 
@@ -147,26 +186,15 @@ impl Publisher {
 struct PublisherConnector;
 
 impl Connector for PublisherConnector {
-    type Link = Client;
+    type Link = Line;
 
-    async fn connect(&self, config: Config) -> Result<Client, Error> {
-        let publisher = Builder::from_config(config)
-            .with_performance_config(|performance| performance.default_command_timeout = COMMAND_TIMEOUT)
-            .with_connection_config(|connection| {
-                connection.max_command_attempts = 1;
-                connection.max_command_buffer_len = MAX_IN_FLIGHT;
-            })
-            .set_policy(ReconnectPolicy::new_exponential(0, 20, 500, 2))
-            .build()?;
-        publisher.init().await?;
-        Ok(publisher)
+    async fn connect(&self, config: Config) -> Result<Line, Error> {
+        let line = Line::connect(config, COMMAND_TIMEOUT).await;
+        line.map_err(|error| Error::new(ErrorKind::IO, error.to_string()))
     }
 
-    async fn close(link: &Client) {
-        if let Err(error) = link.quit().await {
-            tracing::debug!(%error, "a master's connection could not be closed");
-        }
-    }
+    /// It ends with the last who holds it.
+    async fn close(_: &Line) {}
 }
 
 /// All sessions of the node; the door registers itself.
@@ -181,23 +209,23 @@ impl Sender {
     /// # Errors
     /// When Redis cannot be reached.
     pub async fn connect(redis_url: &str, metrics: Arc<Metrics>) -> Result<Self, SubscriberError> {
-        let (subscriber, hearing) = Subscriber::connect(redis_url).await?;
+        let (node, identities) = (rand::random(), Arc::<Identities>::default());
+        let post = Arc::new(Post { node, identities: Arc::clone(&identities) });
+        let subscriber = Subscriber::connect(redis_url, post).await?;
         let masters = Masters::connect(redis_url, PublisherConnector).await?;
         let publisher = Arc::new(Publisher { masters, metrics });
-        let courier = Courier::start(&publisher, subscriber).await?;
-        let sender = Self::with(Some(Remote { publisher, courier }));
-        tokio::spawn(sender.clone().listen(hearing));
-        Ok(sender)
+        let courier = Courier::start(&publisher, subscriber, node).await?;
+        Ok(Self::with(Some(Remote { publisher, courier }), identities))
     }
 
     /// A sender that reaches only this node's sockets.
     #[must_use]
     pub fn local() -> Self {
-        Self::with(None)
+        Self::with(None, Arc::default())
     }
 
-    fn with(remote: Option<Remote>) -> Self {
-        Self { inner: Arc::new(Inner { remote, identities: DashMap::new(), everyone: RwLock::new(None) }) }
+    fn with(remote: Option<Remote>, identities: Arc<Identities>) -> Self {
+        Self { inner: Arc::new(Inner { remote, identities, everyone: RwLock::new(None) }) }
     }
 
     /// Pushes to every session of the identity, on any node. Lost when Redis is down, but for the sockets of this node.
@@ -247,7 +275,7 @@ impl Sender {
     /// An order is about to be shown in a reply: if it is final, sessions of this node are not told of it as it stood before.
     pub fn shows_order(&self, identity: IdentityId, order: &Order) {
         if is_final(order.state)
-            && let Some(mut listeners) = self.inner.identities.get_mut(&identity)
+            && let Some(mut listeners) = self.inner.identities.0.get_mut(&identity)
         {
             listeners.note_final(order.id);
         }
@@ -255,7 +283,7 @@ impl Sender {
 
     /// Has a reply written, with what the session is told behind it unless something later was told meanwhile.
     pub fn speak(&self, push: &OwnPush, write: impl FnOnce(Option<&Bytes>)) {
-        match self.inner.identities.get(&push.identity) {
+        match self.inner.identities.0.get(&push.identity) {
             // Under the entry's lock, as all that the identity is told: nothing later can come in between.
             Some(listeners) => {
                 let is_news = push.change.as_ref().is_none_or(|change| listeners.is_news(change));
@@ -268,14 +296,14 @@ impl Sender {
     /// Pushes to everyone who looks at the event, on any node.
     pub async fn to_event(&self, event: EventId, push: &Push) {
         if let (Some(text), Some(remote)) = (encode(push), &self.inner.remote) {
-            remote.publisher.publish(&notice_channel(event), text.into()).await;
+            remote.publisher.publish(&notice_channel(event), text.as_bytes()).await;
         }
     }
 
     /// Tells every node that looks at the event to read its facts anew. Nodes that miss it find out within about a second.
     pub async fn event_changed(&self, event: EventId) {
         if let Some(remote) = &self.inner.remote {
-            remote.publisher.publish(&facts_channel(event), Bytes::new()).await;
+            remote.publisher.publish(&facts_channel(event), &[]).await;
         }
     }
 
@@ -294,13 +322,13 @@ impl Sender {
 
     /// Adds a session of the identity; the oldest stands first.
     pub fn register(&self, identity: IdentityId, recipient: Arc<dyn Recipient>) {
-        self.inner.identities.entry(identity).or_default().recipients.push(recipient);
+        self.inner.identities.0.entry(identity).or_default().recipients.push(recipient);
     }
 
     /// Takes the oldest sessions off, so that at most `most` are left, and hands them back to be dismissed.
     #[must_use]
     pub fn surplus(&self, identity: IdentityId, most: usize) -> Vec<Arc<dyn Recipient>> {
-        let Some(mut listeners) = self.inner.identities.get_mut(&identity) else { return Vec::new() };
+        let Some(mut listeners) = self.inner.identities.0.get_mut(&identity) else { return Vec::new() };
         let recipients = &mut listeners.recipients;
         let surplus = recipients.len().saturating_sub(most);
         recipients.drain(..surplus).collect()
@@ -308,7 +336,7 @@ impl Sender {
 
     /// Removes a session of the identity.
     pub fn unregister(&self, identity: IdentityId, session: SessionId) {
-        let Entry::Occupied(mut entry) = self.inner.identities.entry(identity) else { return };
+        let Entry::Occupied(mut entry) = self.inner.identities.0.entry(identity) else { return };
         entry.get_mut().recipients.retain(|recipient| recipient.session_id() != session);
         if entry.get().recipients.is_empty() {
             entry.remove();
@@ -316,33 +344,9 @@ impl Sender {
     }
 
     fn tell_everywhere(&self, identity: IdentityId, change: Option<Change>, but: Option<SessionId>, frame: &Bytes) {
-        self.tell_identity(identity, change.as_ref(), but, frame);
+        self.inner.identities.tell(identity, change.as_ref(), but, frame);
         if let Some(remote) = &self.inner.remote {
             remote.courier.carry(identity, change, frame);
-        }
-    }
-
-    fn tell_identity(&self, identity: IdentityId, change: Option<&Change>, but: Option<SessionId>, frame: &Bytes) {
-        if let Some(mut listeners) = self.inner.identities.get_mut(&identity) {
-            listeners.tell(change, but, frame);
-        }
-    }
-
-    async fn listen(self, mut hearing: Hearing) {
-        loop {
-            match hearing.next().await {
-                Heard::Message { payload, .. } => {
-                    let Some(remote) = &self.inner.remote else { return };
-                    remote.courier.unpack(&payload, |identity, change, frame| {
-                        if self.inner.identities.contains_key(&identity) {
-                            self.tell_identity(identity, change.as_ref(), None, &Bytes::copy_from_slice(frame));
-                        }
-                    });
-                }
-                // Pushes are hints: hold and order stand in Redis and Postgres.
-                Heard::Gap => {}
-                Heard::End => return,
-            }
         }
     }
 }

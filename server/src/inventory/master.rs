@@ -3,9 +3,10 @@
 //! it was loaded into, so that after a restart, a promotion or a move each call meets NOSCRIPT before it can touch old data.
 
 use super::InventoryError;
-use super::line::Line;
 use super::script::{Failure, Reply, Verb, failure, read_reply, refusal};
 use crate::config::InventoryConfig;
+use crate::masters::line::Line;
+use crate::masters::resp::encode_evalsha;
 use crate::masters::{Connector, Masters};
 use fred::clients::Client;
 use fred::error::{Error, ErrorKind};
@@ -254,7 +255,9 @@ impl Master {
         let loaded = self.loaded.read().clone().filter(|loaded| loaded.generation == generation);
         let loaded = loaded.ok_or(Failure::NoScript)?;
         let line = &self.lines[self.calls.fetch_add(1, Ordering::Relaxed) % self.lines.len()];
-        let answer = line.call(&loaded.shas[verb as usize], keys, args).await.map_err(Failure::Error)?;
+        let sha = &loaded.shas[verb as usize];
+        let answer = line.ask(|out| encode_evalsha(out, sha, keys, args)).await;
+        let answer = answer.map_err(|error| Failure::Error(error.into()))?;
         let value = answer.map_err(|error| {
             if error.starts_with("NOSCRIPT") {
                 Failure::NoScript

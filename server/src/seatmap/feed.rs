@@ -4,7 +4,7 @@
 use super::live::LiveEvent;
 use crate::inventory::{FeedMessage, key};
 use crate::sender::text_frame;
-use crate::subscriber::{Heard, Hearing, Subscriber, SubscriberError};
+use crate::subscriber::{Hear, Subscriber, SubscriberError};
 use dashmap::DashMap;
 use std::sync::Arc;
 
@@ -21,8 +21,12 @@ enum Tells {
 #[derive(Debug)]
 pub struct Feed {
     subscriber: Subscriber,
-    routes: DashMap<String, (Tells, Arc<LiveEvent>)>,
+    routes: Arc<Routes>,
 }
+
+/// By channel.
+#[derive(Debug, Default)]
+struct Routes(DashMap<String, (Tells, Arc<LiveEvent>)>);
 
 impl Feed {
     /// Connects and begins to listen.
@@ -30,16 +34,15 @@ impl Feed {
     /// # Errors
     /// When Redis cannot be reached.
     pub async fn connect(redis_url: &str) -> Result<Arc<Self>, SubscriberError> {
-        let (subscriber, hearing) = Subscriber::connect(redis_url).await?;
-        let feed = Arc::new(Self { subscriber, routes: DashMap::new() });
-        tokio::spawn(Arc::clone(&feed).listen(hearing));
-        Ok(feed)
+        let routes = Arc::new(Routes::default());
+        let subscriber = Subscriber::connect(redis_url, Arc::clone(&routes) as Arc<dyn Hear>).await?;
+        Ok(Arc::new(Self { subscriber, routes }))
     }
 
     /// Begins to hear an event; changes before the answer may be missed, those after it are not.
     pub(super) async fn follow(&self, live: &Arc<LiveEvent>) -> Result<(), SubscriberError> {
         for (tells, channel) in channels(live) {
-            self.routes.insert(channel.clone(), (tells, Arc::clone(live)));
+            self.routes.0.insert(channel.clone(), (tells, Arc::clone(live)));
             if let Err(error) = self.subscriber.subscribe(&channel).await {
                 self.leave(live).await;
                 return Err(error);
@@ -51,33 +54,29 @@ impl Feed {
     /// Hears the event no longer; one of the same event that was begun meanwhile goes on hearing.
     pub(super) async fn leave(&self, live: &LiveEvent) {
         for (_, channel) in channels(live) {
-            if self.routes.remove_if(&channel, |_, (_, route)| std::ptr::eq(Arc::as_ptr(route), live)).is_none() {
+            if self.routes.0.remove_if(&channel, |_, (_, route)| std::ptr::eq(Arc::as_ptr(route), live)).is_none() {
                 continue;
             }
             if let Err(error) = self.subscriber.unsubscribe(&channel).await {
                 tracing::debug!(%error, channel, "could not unsubscribe");
             }
             // It was begun again between the look and the command: listen again, and look what was missed.
-            let Some(next) = self.routes.get(&channel).map(|next| Arc::clone(&next.1)) else { continue };
+            let Some(next) = self.routes.0.get(&channel).map(|next| Arc::clone(&next.1)) else { continue };
             if let Err(error) = self.subscriber.subscribe(&channel).await {
                 tracing::warn!(%error, channel, "could not subscribe again");
             }
             next.suspect();
         }
     }
+}
 
-    async fn listen(self: Arc<Self>, mut hearing: Hearing) {
-        loop {
-            match hearing.next().await {
-                Heard::Message { channel, payload } => self.route(&channel, &payload),
-                Heard::Gap => self.routes.iter().for_each(|route| route.1.suspect()),
-                Heard::End => return,
-            }
-        }
+impl Hear for Routes {
+    fn gap(&self) {
+        self.0.iter().for_each(|route| route.1.suspect());
     }
 
-    fn route(&self, channel: &str, payload: &[u8]) {
-        let Some((tells, live)) = self.routes.get(channel).map(|route| route.clone()) else { return };
+    fn message(&self, channel: &str, payload: &[u8]) {
+        let Some((tells, live)) = self.0.get(channel).map(|route| route.clone()) else { return };
         match tells {
             Tells::Facts => live.facts_are_old(),
             Tells::Notices => match std::str::from_utf8(payload) {

@@ -47,8 +47,6 @@ struct Parcel {
 }
 
 pub(super) struct Courier {
-    /// Tells our own batches from others'.
-    node: u64,
     channels: Vec<mpsc::Sender<Parcel>>,
     metrics: Arc<Metrics>,
     /// Kept, since it listens as long as it lives.
@@ -56,9 +54,12 @@ pub(super) struct Courier {
 }
 
 impl Courier {
-    /// Listens to the channels and begins to publish.
-    pub(super) async fn start(publisher: &Arc<Publisher>, subscriber: Subscriber) -> Result<Self, SubscriberError> {
-        let node = rand::random();
+    /// Listens to the channels and begins to publish as `node`, a number that tells our own batches from others'.
+    pub(super) async fn start(
+        publisher: &Arc<Publisher>,
+        subscriber: Subscriber,
+        node: u64,
+    ) -> Result<Self, SubscriberError> {
         let count = if publisher.masters.is_cluster() { CLUSTER_CHANNELS } else { 1 };
         let mut channels = Vec::new();
         for number in 0..count {
@@ -75,7 +76,7 @@ impl Courier {
             channels.push(send);
         }
         let metrics = Arc::clone(&publisher.metrics);
-        Ok(Self { node, channels, metrics, _subscriber: subscriber })
+        Ok(Self { channels, metrics, _subscriber: subscriber })
     }
 
     /// Has a framed push told to the identity's sockets of other nodes.
@@ -86,18 +87,10 @@ impl Courier {
             tracing::debug!(%identity, "too many pushes wait for Redis; one is told on this node only");
         }
     }
-
-    /// Reads a batch of another node.
-    pub(super) fn unpack(&self, batch: &[u8], tell: impl FnMut(IdentityId, Option<Change>, &[u8])) {
-        let unread = unpack(self.node, batch, tell);
-        if unread > 0 {
-            tracing::warn!(bytes = unread, "a batch of pushes that cannot be read to its end");
-        }
-    }
 }
 
 /// Reads a batch that another node than `node` packed; returns how many bytes at its end make no push.
-fn unpack(node: u64, batch: &[u8], mut tell: impl FnMut(IdentityId, Option<Change>, &[u8])) -> usize {
+pub(super) fn unpack(node: u64, batch: &[u8], mut tell: impl FnMut(IdentityId, Option<Change>, &[u8])) -> usize {
     let Some((packer, mut rest)) = batch.split_first_chunk::<NODE_LEN>() else { return batch.len() };
     if u64::from_le_bytes(*packer) == node {
         return 0;
@@ -138,7 +131,7 @@ async fn publish(publisher: Arc<Publisher>, channel: String, node: u64, mut wait
     let mut pushes = Vec::with_capacity(MAX_BATCH);
     while waiting.recv_many(&mut pushes, MAX_BATCH).await > 0 {
         for batch in cut(&pushes) {
-            publisher.publish(&channel, pack(node, batch)).await;
+            publisher.publish(&channel, &pack(node, batch)).await;
         }
         pushes.clear();
     }

@@ -327,6 +327,16 @@ impl Out {
         if self.phase != Phase::Open {
             return;
         }
+        // Nearly always nothing waits: then nothing is queued, and no memory taken for it.
+        if self.backlog.is_none() {
+            match self.write(line, frame) {
+                Ok(Wrote::All) if self.subs.iter().all(|sub| !sub.is_stale) => {}
+                Ok(_) => self.pump(line),
+                Err(error) if error.kind() == io::ErrorKind::WouldBlock => self.block(line),
+                Err(_) => self.gone(),
+            }
+            return;
+        }
         self.enqueue(frame);
         let backlog = self.backlog();
         if backlog.texts.len() > MAX_QUEUED_FRAMES || backlog.text_bytes > MAX_QUEUED_BYTES {

@@ -12,6 +12,7 @@ use seatwire_proto::client::{self, ClientMessage, Command, Position};
 use seatwire_proto::code::{CloseCode, ErrorCode};
 use seatwire_proto::id::{EventId, HoldId, IdentityId, OrderId, SessionId};
 use seatwire_proto::server::{Budget, ErrorObject, HelloReply, Push, Reply};
+use smallvec::SmallVec;
 use std::collections::VecDeque;
 use std::sync::Arc;
 
@@ -77,7 +78,7 @@ impl Target {
 /// Commands that are not answered yet; boxed, since most sessions have none.
 #[derive(Debug, Default)]
 struct Work {
-    running: Vec<(u32, Option<Target>)>,
+    running: SmallVec<[(u32, Option<Target>); MAX_RUNNING]>,
     waiting: VecDeque<ClientMessage>,
 }
 
@@ -273,6 +274,10 @@ fn admit<T: Transport>(transport: &Arc<T>, message: ClientMessage, read_ms: u64)
     }
     let is_greeting = session.greeting == Greeting::Running;
     let work = session.work.get_or_insert_default();
+    if !is_greeting && work.running.is_empty() && work.waiting.is_empty() {
+        work.running.push((id, Target::of(&message.command)));
+        return Step::Run(message);
+    }
     if work.waiting.len() >= MAX_WAITING {
         let error = error::refuse(ErrorCode::RateLimited).with_retry_after_ms(WAITING_RETRY_MS);
         return Step::Answer(Reply::error(Some(id), error));

@@ -1,4 +1,4 @@
-//! What becomes of calls when the connection is lost: of one that was on its way nobody knows, one that never went out did
+//! What becomes of commands when the connection is lost: of one that was on its way nobody knows, one that never went out did
 //! nothing, and its caller may say so.
 
 use super::*;
@@ -13,9 +13,8 @@ async fn calls_that_were_never_sent_are_told_so_when_the_connection_is_lost() {
     let (shared, (taken, _waits)) = (connected(), tokio::io::duplex(64));
     let line = Line { shared: Arc::clone(&shared), task: tokio::spawn(async {}) };
     let call = |n: i64| {
-        let args = [Value::from(n)];
         let line = &line;
-        async move { line.call("sha", &["key"], &args).await }
+        async move { line.ask(|out| resp::encode_command(out, &["ECHO", &n.to_string()])).await }
     };
     let losing = async {
         let sending = shared.send(taken);
@@ -37,6 +36,6 @@ async fn calls_that_were_never_sent_are_told_so_when_the_connection_is_lost() {
         tokio::join!(behind, cut).0
     };
     let (sent, never_sent) = tokio::join!(call(1), losing);
-    assert!(matches!(sent, Err(InventoryError::TimeoutUnknown)), "{sent:?}");
-    assert!(matches!(never_sent, Err(InventoryError::Unavailable(_))), "{never_sent:?}");
+    assert!(matches!(sent, Err(LineError::Unknown)), "{sent:?}");
+    assert!(matches!(never_sent, Err(LineError::NotConnected)), "{never_sent:?}");
 }

@@ -1,33 +1,29 @@
-//! The connection on which scripts are called. What callers write in the same moment goes out in one write, answers come back
-//! in order, and a call costs no task and no queue of its own. Our own, because the client library's way took a quarter of all
-//! that a hold costs this process (README.md, "Why a connection of our own"); the library connects beside it for everything
-//! rarer, and says where and as whom. `master` comes in with a call; `line/resp.rs` knows the protocol.
+//! A connection for commands that are many: calls of scripts, and publications. What callers write in the same moment goes
+//! out in one write, answers come back in order, and a command costs no task and no queue of its own. Our own, because the
+//! client library's way took a quarter of all that a hold costs this process (README.md, "Why a connection of our own"); the
+//! library connects beside it for everything rarer, and says where and as whom. `resp` knows the protocol.
 
-mod resp;
 #[cfg(test)]
 mod unsent;
 
-use super::InventoryError;
+use super::resp::{self, Answer};
+use super::stream::Stream;
 use bytes::BytesMut;
-use fred::types::Value;
-use fred::types::config::{Config, ServerConfig};
+use fred::types::config::Config;
 use parking_lot::Mutex;
 use std::collections::VecDeque;
 use std::io;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 use tokio::io::{AsyncRead, AsyncReadExt as _, AsyncWrite, AsyncWriteExt as _};
-use tokio::net::{TcpStream, UnixStream};
 use tokio::sync::{Notify, oneshot};
 
-/// Calls without an answer on one connection; above it a call is refused as overloaded.
+/// Commands without an answer on one connection; above it one is refused as too many.
 const MAX_UNANSWERED: usize = 20_000;
-/// The oldest call unanswered for so long means that the connection is dead.
+/// The oldest command unanswered for so long means that the connection is dead.
 const UNRESPONSIVE_AFTER: Duration = Duration::from_secs(1);
-/// Between looks at the oldest calls: one timer a connection in place of one a call.
+/// Between looks at the oldest commands: one timer a connection in place of one a command.
 const LOOK_EVERY: Duration = Duration::from_millis(20);
-/// Longest wait for a connection and its greeting.
-const CONNECT_TIMEOUT: Duration = Duration::from_secs(2);
 /// Between attempts to reach Redis again, doubling: short, because its events are closed meanwhile.
 const RECONNECT_MIN: Duration = Duration::from_millis(20);
 /// Longest wait between attempts.
@@ -35,12 +31,23 @@ const RECONNECT_MAX: Duration = Duration::from_millis(500);
 /// Bytes read at once; an answer to a hold has some hundred.
 const READ_BYTES: usize = 64 << 10;
 
-/// What Redis said to a call: a value, or its error's text.
-pub(super) type Answer = Result<Value, String>;
+/// Why there is no answer.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+pub(crate) enum LineError {
+    /// Nothing was sent.
+    #[error("Redis is not connected")]
+    NotConnected,
+    /// Nothing was sent.
+    #[error("too many commands wait for Redis")]
+    TooMany,
+    /// It may or may not have been done.
+    #[error("no answer in time")]
+    Unknown,
+}
 
 /// A connection that is made anew whenever it is lost, until the line is dropped.
 #[derive(Debug)]
-pub(super) struct Line {
+pub(crate) struct Line {
     shared: Arc<Shared>,
     task: tokio::task::JoinHandle<()>,
 }
@@ -56,7 +63,7 @@ struct Shared {
 #[derive(Debug, Default)]
 struct Queue {
     is_connected: bool,
-    /// Encoded calls nobody has sent yet.
+    /// Encoded commands nobody has sent yet.
     out: Vec<u8>,
     /// How many they are: the newest of those without an answer.
     unsent_n: usize,
@@ -67,7 +74,7 @@ struct Queue {
 struct Unanswered {
     since: Instant,
     /// `None` once its time is over: the place stays, so that a late answer is nobody else's.
-    caller: Option<oneshot::Sender<Result<Answer, InventoryError>>>,
+    caller: Option<oneshot::Sender<Result<Answer, LineError>>>,
 }
 
 impl Line {
@@ -75,7 +82,7 @@ impl Line {
     ///
     /// # Errors
     /// When Redis cannot be reached now.
-    pub(super) async fn connect(config: Config, timeout: Duration) -> io::Result<Self> {
+    pub(crate) async fn connect(config: Config, timeout: Duration) -> io::Result<Self> {
         let shared = Arc::new(Shared { queue: Mutex::default(), written: Notify::new(), timeout });
         let first = Stream::open(&config).await?;
         shared.queue.lock().is_connected = true;
@@ -83,30 +90,30 @@ impl Line {
         Ok(Self { shared, task })
     }
 
-    /// Calls a script that is loaded, once.
+    /// Sends the command that `encode` appends, once.
     ///
     /// # Errors
-    /// `Unavailable` or `Overloaded` when nothing was sent; `TimeoutUnknown` when it may have run.
-    pub(super) async fn call(&self, sha: &str, keys: &[&str], args: &[Value]) -> Result<Answer, InventoryError> {
+    /// `Unknown` when it may have been done; with all others nothing was sent.
+    pub(crate) async fn ask(&self, encode: impl FnOnce(&mut Vec<u8>)) -> Result<Answer, LineError> {
         let answer = {
             let mut queue = self.shared.queue.lock();
             if !queue.is_connected {
-                return Err(InventoryError::Unavailable("Redis is not connected".into()));
+                return Err(LineError::NotConnected);
             }
             if queue.unanswered.len() >= MAX_UNANSWERED {
-                return Err(InventoryError::Overloaded("too many calls wait for Redis".into()));
+                return Err(LineError::TooMany);
             }
             if queue.out.is_empty() {
                 self.shared.written.notify_one();
             }
-            resp::encode_evalsha(&mut queue.out, sha, keys, args);
+            encode(&mut queue.out);
             queue.unsent_n += 1;
             let (caller, answer) = oneshot::channel();
             queue.unanswered.push_back(Unanswered { since: Instant::now(), caller: Some(caller) });
             answer
         };
         // Let go of when the connection is lost or the answer is late.
-        answer.await.unwrap_or(Err(InventoryError::TimeoutUnknown))
+        answer.await.unwrap_or(Err(LineError::Unknown))
     }
 }
 
@@ -124,10 +131,8 @@ impl Shared {
         let Queue { unanswered, unsent_n, .. } = std::mem::take(&mut *self.queue.lock());
         let sent_n = unanswered.len().saturating_sub(unsent_n);
         for caller in unanswered.into_iter().skip(sent_n).filter_map(|asked| asked.caller) {
-            let never_sent =
-                InventoryError::Unavailable("the connection to Redis was lost before a call went out".into());
             // The caller's own task may have ended.
-            let _ = caller.send(Err(never_sent));
+            let _ = caller.send(Err(LineError::NotConnected));
         }
     }
 
@@ -136,7 +141,7 @@ impl Shared {
         let mut sending = Vec::new();
         loop {
             self.written.notified().await;
-            // Whoever runs before our next turn gets its call into the same write.
+            // Whoever runs before our next turn gets its command into the same write.
             tokio::task::yield_now().await;
             {
                 let mut queue = self.queue.lock();
@@ -186,16 +191,7 @@ impl Shared {
     }
 
     async fn serve(&self, stream: Stream) -> io::Result<()> {
-        let (read, write): (Box<dyn AsyncRead + Send + Unpin>, Box<dyn AsyncWrite + Send + Unpin>) = match stream {
-            Stream::Tcp(stream) => {
-                let (read, write) = stream.into_split();
-                (Box::new(read), Box::new(write))
-            }
-            Stream::Unix(stream) => {
-                let (read, write) = stream.into_split();
-                (Box::new(read), Box::new(write))
-            }
-        };
+        let (read, write) = stream.split();
         tokio::select! {
             lost = self.receive(read) => lost,
             lost = self.send(write) => lost,
@@ -223,78 +219,17 @@ async fn keep(shared: Arc<Shared>, config: Config, first: Stream) {
     }
 }
 
-#[derive(Debug)]
-enum Stream {
-    Tcp(TcpStream),
-    Unix(UnixStream),
-}
-
-impl Stream {
-    /// Connects and says who we are.
-    async fn open(config: &Config) -> io::Result<Self> {
-        tokio::time::timeout(CONNECT_TIMEOUT, Self::open_and_greet(config))
-            .await
-            .unwrap_or_else(|_| Err(io::ErrorKind::TimedOut.into()))
-    }
-
-    async fn open_and_greet(config: &Config) -> io::Result<Self> {
-        match &config.server {
-            ServerConfig::Centralized { server } => {
-                let mut stream = TcpStream::connect((&*server.host, server.port)).await?;
-                stream.set_nodelay(true)?;
-                greet(&mut stream, config).await?;
-                Ok(Self::Tcp(stream))
-            }
-            ServerConfig::Unix { path } => {
-                let mut stream = UnixStream::connect(path).await?;
-                greet(&mut stream, config).await?;
-                Ok(Self::Unix(stream))
-            }
-            ServerConfig::Clustered { .. } | ServerConfig::Sentinel { .. } => {
-                Err(io::Error::new(io::ErrorKind::Unsupported, "a line leads to one server"))
-            }
-        }
-    }
-}
-
-/// Password and database, if there are any; and whether it answers.
-async fn greet(stream: &mut (impl AsyncRead + AsyncWrite + Unpin), config: &Config) -> io::Result<()> {
-    let mut commands: Vec<Vec<&str>> = Vec::new();
-    let database = config.database.map(|number| number.to_string());
-    if let Some(password) = &config.password {
-        let mut auth = vec!["AUTH"];
-        auth.extend(config.username.as_deref());
-        auth.push(password);
-        commands.push(auth);
-    }
-    if let Some(database) = &database {
-        commands.push(vec!["SELECT", database]);
-    }
-    // A Redis that is stopped or still loading is connected to, but not there.
-    commands.push(vec!["PING"]);
-    let mut read = BytesMut::new();
-    for command in commands {
-        let mut out = Vec::new();
-        resp::encode_command(&mut out, &command);
-        stream.write_all(&out).await?;
-        loop {
-            match resp::take(&mut read)? {
-                Some(Ok(_)) => break,
-                Some(Err(refused)) => return Err(io::Error::new(io::ErrorKind::PermissionDenied, refused)),
-                None if stream.read_buf(&mut read).await? == 0 => return Err(io::ErrorKind::UnexpectedEof.into()),
-                None => {}
-            }
-        }
-    }
-    Ok(())
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
-    use tokio::net::TcpListener;
+    use fred::types::Value;
+    use tokio::net::{TcpListener, TcpStream};
 
     const TIMEOUT: Duration = Duration::from_millis(100);
+
+    fn ping(out: &mut Vec<u8>) {
+        resp::encode_command(out, &["PING", "0"]);
+    }
 
     async fn let_in(listener: &TcpListener) -> TcpStream {
         let (mut server, _) = listener.accept().await.expect("accepted");
@@ -330,11 +265,10 @@ mod tests {
     async fn answers_go_to_their_callers_in_order_also_behind_one_who_gave_up() {
         let (line, _listener, mut server) = pair().await;
         let call = |n: i64| {
-            let args = [Value::from(n)];
             let line = &line;
-            async move { line.call("sha", &["key"], &args).await }
+            async move { line.ask(|out| resp::encode_command(out, &["ECHO", &n.to_string()])).await }
         };
-        assert!(matches!(call(1).await, Err(InventoryError::TimeoutUnknown)));
+        assert!(matches!(call(1).await, Err(LineError::Unknown)));
         heard(&mut server, "$1\r\n1\r\n").await;
         let answering = async {
             let text = heard(&mut server, "$1\r\n3\r\n").await;
@@ -358,13 +292,13 @@ mod tests {
             drop((server, listener));
             address
         };
-        let (cut_off, address) = tokio::join!(line.call("sha", &[], &[]), cut);
-        assert!(matches!(cut_off, Err(InventoryError::TimeoutUnknown)), "{cut_off:?}");
+        let (cut_off, address) = tokio::join!(line.ask(ping), cut);
+        assert!(matches!(cut_off, Err(LineError::Unknown)), "{cut_off:?}");
         while line.shared.queue.lock().is_connected {
             tokio::task::yield_now().await;
         }
-        let refused = line.call("sha", &[], &[]).await;
-        assert!(matches!(refused, Err(InventoryError::Unavailable(_))), "{refused:?}");
+        let refused = line.ask(ping).await;
+        assert!(matches!(refused, Err(LineError::NotConnected)), "{refused:?}");
         let listener = TcpListener::bind(address).await.expect("the port again");
         let mut server = let_in(&listener).await;
         while !line.shared.queue.lock().is_connected {
@@ -374,7 +308,7 @@ mod tests {
             heard(&mut server, "$1\r\n0\r\n").await;
             server.write_all(b"+OK\r\n").await.expect("writes");
         };
-        let (answered, ()) = tokio::join!(line.call("sha", &[], &[]), answering);
+        let (answered, ()) = tokio::join!(line.ask(ping), answering);
         assert_eq!(answered.expect("answered"), Ok(Value::from("OK")));
     }
 

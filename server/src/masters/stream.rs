@@ -1,0 +1,102 @@
+//! A connection to one Redis that says who we are before it is used. Ours, for what the client library is too dear for:
+//! commands that are many (`line`) and listening (`subscriber/ear.rs`).
+
+use super::resp;
+use bytes::BytesMut;
+use fred::types::config::{Config, ServerConfig};
+use std::io;
+use std::time::Duration;
+use tokio::io::{AsyncRead, AsyncReadExt as _, AsyncWrite, AsyncWriteExt as _};
+use tokio::net::{TcpStream, UnixStream};
+
+/// Longest wait for a connection and its greeting.
+const CONNECT_TIMEOUT: Duration = Duration::from_secs(2);
+
+/// What comes in.
+pub(crate) type Incoming = Box<dyn AsyncRead + Send + Unpin>;
+/// What goes out.
+pub(crate) type Outgoing = Box<dyn AsyncWrite + Send + Unpin>;
+
+/// A connection.
+#[derive(Debug)]
+pub(crate) enum Stream {
+    Tcp(TcpStream),
+    Unix(UnixStream),
+}
+
+impl Stream {
+    /// Connects and says who we are.
+    ///
+    /// # Errors
+    /// Nobody answers in time, or it does not let us in.
+    pub(crate) async fn open(config: &Config) -> io::Result<Self> {
+        tokio::time::timeout(CONNECT_TIMEOUT, Self::open_and_greet(config))
+            .await
+            .unwrap_or_else(|_| Err(io::ErrorKind::TimedOut.into()))
+    }
+
+    /// Both directions, each by itself.
+    pub(crate) fn split(self) -> (Incoming, Outgoing) {
+        match self {
+            Self::Tcp(stream) => {
+                let (read, write) = stream.into_split();
+                (Box::new(read), Box::new(write))
+            }
+            Self::Unix(stream) => {
+                let (read, write) = stream.into_split();
+                (Box::new(read), Box::new(write))
+            }
+        }
+    }
+
+    async fn open_and_greet(config: &Config) -> io::Result<Self> {
+        match &config.server {
+            ServerConfig::Centralized { server } => {
+                let mut stream = TcpStream::connect((&*server.host, server.port)).await?;
+                stream.set_nodelay(true)?;
+                greet(&mut stream, config).await?;
+                Ok(Self::Tcp(stream))
+            }
+            ServerConfig::Unix { path } => {
+                let mut stream = UnixStream::connect(path).await?;
+                greet(&mut stream, config).await?;
+                Ok(Self::Unix(stream))
+            }
+            ServerConfig::Clustered { .. } | ServerConfig::Sentinel { .. } => {
+                Err(io::Error::new(io::ErrorKind::Unsupported, "a connection leads to one server"))
+            }
+        }
+    }
+}
+
+/// Password and database, if there are any; and whether it answers.
+async fn greet(stream: &mut (impl AsyncRead + AsyncWrite + Unpin), config: &Config) -> io::Result<()> {
+    let mut commands: Vec<Vec<&str>> = Vec::new();
+    let database = config.database.map(|number| number.to_string());
+    if let Some(password) = &config.password {
+        let mut auth = vec!["AUTH"];
+        auth.extend(config.username.as_deref());
+        auth.push(password);
+        commands.push(auth);
+    }
+    if let Some(database) = &database {
+        commands.push(vec!["SELECT", database]);
+    }
+    // A Redis that is stopped or still loading is connected to, but not there.
+    commands.push(vec!["PING"]);
+    let mut read = BytesMut::new();
+    for command in commands {
+        let mut out = Vec::new();
+        resp::encode_command(&mut out, &command);
+        stream.write_all(&out).await?;
+        loop {
+            match resp::take(&mut read)? {
+                Some(Ok(_)) => break,
+                Some(Err(refused)) => return Err(io::Error::new(io::ErrorKind::PermissionDenied, refused)),
+                None if stream.read_buf(&mut read).await? == 0 => return Err(io::ErrorKind::UnexpectedEof.into()),
+                None => {}
+            }
+        }
+    }
+    Ok(())
+}

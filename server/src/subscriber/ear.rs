@@ -1,0 +1,449 @@
+//! One connection that listens. Messages are handed on where they were read, in the task that reads them: no queue, no copy
+//! and no task a message. When whoever hears is slow, Redis keeps what it publishes up to its limit for subscribers and then
+//! cuts us off, which is told as a gap like every cut.
+
+use super::{Hear, SubscriberError};
+use crate::masters::resp::{self, Told};
+use crate::masters::stream::{Outgoing, Stream};
+use bytes::{Buf as _, BytesMut};
+use fred::types::config::Config;
+use std::collections::{HashSet, VecDeque};
+use std::io;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::time::Duration;
+use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
+use tokio::sync::{Notify, mpsc, oneshot};
+
+/// Longest wait for the answer to a subscription.
+const COMMAND_TIMEOUT: Duration = Duration::from_secs(2);
+/// Commands that wait for their turn; whoever comes behind them waits too, until [`COMMAND_TIMEOUT`].
+const MAX_WAITING: usize = 1_024;
+/// Channels named in one command after a reconnect.
+const RESUBSCRIBE_BATCH: usize = 500;
+/// Between attempts to reach Redis again, doubling.
+const RECONNECT_MIN: Duration = Duration::from_millis(20);
+/// Longest wait between attempts.
+const RECONNECT_MAX: Duration = Duration::from_millis(500);
+/// A connection that was silent for so long is asked whether it is there.
+const SILENT: Duration = Duration::from_secs(1);
+/// Looks at a silent connection after which it counts as dead.
+const MAX_SILENT_LOOKS: u32 = 5;
+/// Bytes read at once; a change has some fifty.
+const READ_BYTES: usize = 64 << 10;
+
+/// What a channel is asked for; as Redis calls it in command and answer.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Verb {
+    Subscribe,
+    Unsubscribe,
+    /// In a cluster, where the channel belongs to one master.
+    SubscribeSharded,
+    UnsubscribeSharded,
+    /// Nothing: whether it is there.
+    Ping,
+}
+
+impl Verb {
+    const fn name(self) -> &'static str {
+        match self {
+            Self::Subscribe => "subscribe",
+            Self::Unsubscribe => "unsubscribe",
+            Self::SubscribeSharded => "ssubscribe",
+            Self::UnsubscribeSharded => "sunsubscribe",
+            Self::Ping => "ping",
+        }
+    }
+}
+
+#[derive(Debug)]
+struct Ask {
+    verb: Verb,
+    channel: String,
+    done: oneshot::Sender<Result<(), SubscriberError>>,
+}
+
+/// A command whose answer is to come.
+#[derive(Debug)]
+struct Unanswered {
+    verb: Verb,
+    channel: String,
+    /// `None`: our own.
+    done: Option<oneshot::Sender<Result<(), SubscriberError>>>,
+}
+
+/// A connection that listens to one Redis, made anew whenever it is lost, until this is dropped.
+#[derive(Debug)]
+pub(super) struct Ear {
+    asks: mpsc::Sender<Ask>,
+    shared: Arc<Shared>,
+    task: tokio::task::JoinHandle<()>,
+}
+
+#[derive(Debug)]
+struct Shared {
+    is_connected: AtomicBool,
+    /// Another one after every reconnect, as the channels of the connection before are gone.
+    number: AtomicU64,
+    /// Where numbers come from.
+    next: Arc<AtomicU64>,
+    /// Says that a channel may have to be subscribed again.
+    doubt: Arc<Notify>,
+}
+
+impl Shared {
+    /// What was subscribed counts no more.
+    fn renumber(&self) {
+        self.number.store(self.next.fetch_add(1, Ordering::Relaxed), Ordering::Release);
+        self.doubt.notify_one();
+    }
+}
+
+impl Ear {
+    /// Connects.
+    ///
+    /// # Errors
+    /// When Redis cannot be reached now.
+    pub(super) async fn connect(
+        config: Config,
+        hear: Arc<dyn Hear>,
+        next: Arc<AtomicU64>,
+        doubt: Arc<Notify>,
+    ) -> io::Result<Self> {
+        let first = Stream::open(&config).await?;
+        let number = next.fetch_add(1, Ordering::Relaxed).into();
+        let shared = Arc::new(Shared { is_connected: true.into(), number, next, doubt });
+        let (asks, asked) = mpsc::channel(MAX_WAITING);
+        let listening = Listening { shared: Arc::clone(&shared), hear, asked, channels: HashSet::new() };
+        let task = tokio::spawn(listening.run(config, first));
+        Ok(Self { asks, shared, task })
+    }
+
+    /// Whether it is connected now.
+    pub(super) fn is_connected(&self) -> bool {
+        self.shared.is_connected.load(Ordering::Acquire)
+    }
+
+    /// Which connection it is.
+    pub(super) fn number(&self) -> u64 {
+        self.shared.number.load(Ordering::Acquire)
+    }
+
+    /// Does something with a channel; when this returns, whatever is published from then on is heard, or no more.
+    ///
+    /// # Errors
+    /// Redis refuses, or does not answer in time.
+    pub(super) async fn ask(&self, verb: Verb, channel: &str) -> Result<(), SubscriberError> {
+        let (done, answer) = oneshot::channel();
+        let asking = async {
+            let ask = Ask { verb, channel: channel.to_owned(), done };
+            self.asks.send(ask).await.map_err(|_| SubscriberError("the connection has ended".into()))?;
+            answer.await.unwrap_or_else(|_| Err(SubscriberError("the connection was lost".into())))
+        };
+        let answered = tokio::time::timeout(COMMAND_TIMEOUT, asking).await;
+        answered.unwrap_or_else(|_| Err(SubscriberError(format!("no answer to {} {channel}", verb.name()))))
+    }
+}
+
+impl Drop for Ear {
+    fn drop(&mut self) {
+        self.task.abort();
+    }
+}
+
+/// The task of a connection.
+struct Listening {
+    shared: Arc<Shared>,
+    hear: Arc<dyn Hear>,
+    asked: mpsc::Receiver<Ask>,
+    /// Channels to be subscribed again after a cut; those of a cluster are followed by whoever knows all its masters.
+    channels: HashSet<String>,
+}
+
+/// One connection as long as it lasts.
+#[derive(Default)]
+struct Talk {
+    out: Vec<u8>,
+    unanswered: VecDeque<Unanswered>,
+    /// Subscriptions after a cut that are not answered yet.
+    again_n: usize,
+}
+
+impl Talk {
+    fn say(&mut self, verb: Verb, channel: String, done: Option<oneshot::Sender<Result<(), SubscriberError>>>) {
+        match verb {
+            Verb::Ping => resp::encode_command(&mut self.out, &[verb.name()]),
+            _ => resp::encode_command(&mut self.out, &[verb.name(), &channel]),
+        }
+        self.unanswered.push_back(Unanswered { verb, channel, done });
+    }
+
+    async fn flush(&mut self, write: &mut Outgoing) -> io::Result<()> {
+        if self.out.is_empty() {
+            return Ok(());
+        }
+        let written = tokio::time::timeout(COMMAND_TIMEOUT, write.write_all(&self.out)).await;
+        self.out.clear();
+        written.unwrap_or_else(|_| Err(io::ErrorKind::TimedOut.into()))
+    }
+}
+
+impl Listening {
+    async fn run(mut self, config: Config, first: Stream) {
+        let mut talk = Talk::default();
+        let mut stream = first;
+        loop {
+            let lost = self.listen(stream, talk).await;
+            self.shared.is_connected.store(false, Ordering::Release);
+            tracing::warn!(
+                error = lost.err().map(tracing::field::display),
+                "a connection that listens to Redis is lost"
+            );
+            let mut wait = RECONNECT_MIN;
+            stream = loop {
+                match Stream::open(&config).await {
+                    Ok(stream) => break stream,
+                    Err(error) => tracing::debug!(%error, "Redis cannot be listened to"),
+                }
+                tokio::time::sleep(wait).await;
+                wait = (wait * 2).min(RECONNECT_MAX);
+            };
+            talk = self.again();
+            self.shared.is_connected.store(true, Ordering::Release);
+            // Sharded channels are followed by whoever waits for this, who also tells the gap.
+            self.shared.renumber();
+        }
+    }
+
+    /// What is said first after a cut.
+    fn again(&self) -> Talk {
+        let mut talk = Talk { again_n: self.channels.len(), ..Talk::default() };
+        let channels: Vec<&str> = self.channels.iter().map(String::as_str).collect();
+        let verb = Verb::Subscribe;
+        for batch in channels.chunks(RESUBSCRIBE_BATCH) {
+            resp::encode_command(&mut talk.out, &[&[verb.name()], batch].concat());
+            let unanswered = |channel: &&str| Unanswered { verb, channel: (*channel).to_owned(), done: None };
+            talk.unanswered.extend(batch.iter().map(unanswered));
+        }
+        talk
+    }
+
+    /// Until the connection is lost.
+    async fn listen(&mut self, stream: Stream, mut talk: Talk) -> io::Result<()> {
+        let (mut incoming, mut outgoing) = stream.split();
+        let mut read = BytesMut::new();
+        let mut look = tokio::time::interval_at(tokio::time::Instant::now() + SILENT, SILENT);
+        let mut silent_looks = 0;
+        loop {
+            talk.flush(&mut outgoing).await?;
+            read.reserve(READ_BYTES);
+            tokio::select! {
+                got = incoming.read_buf(&mut read) => {
+                    if got? == 0 {
+                        return Err(io::ErrorKind::UnexpectedEof.into());
+                    }
+                    silent_looks = 0;
+                    let used = self.take(&mut talk, &read)?;
+                    read.advance(used);
+                }
+                ask = self.asked.recv() => {
+                    // Without anybody to ask, this task is about to be stopped.
+                    let Some(Ask { verb, channel, done }) = ask else { return std::future::pending().await };
+                    if !done.is_closed() {
+                        if verb == Verb::Unsubscribe {
+                            self.channels.remove(&channel);
+                        }
+                        talk.say(verb, channel, Some(done));
+                    }
+                }
+                _ = look.tick() => {
+                    silent_looks += 1;
+                    if silent_looks == MAX_SILENT_LOOKS {
+                        return Err(io::Error::new(io::ErrorKind::TimedOut, "Redis says nothing"));
+                    }
+                    // The first look only says that nothing came since the one before.
+                    if silent_looks == 2 {
+                        talk.say(Verb::Ping, String::new(), None);
+                    }
+                }
+            }
+        }
+    }
+
+    /// Hands on what was read whole; how many bytes it was.
+    fn take(&mut self, talk: &mut Talk, read: &[u8]) -> io::Result<usize> {
+        let mut at = 0;
+        while at < read.len()
+            && let Some((len, told)) = resp::told(&read[at..])?
+        {
+            at += len;
+            match told {
+                Told::List(parts) => match parts[..] {
+                    [b"message" | b"smessage", channel, payload] => match std::str::from_utf8(channel) {
+                        Ok(channel) => self.hear.message(channel, payload),
+                        Err(_) => tracing::warn!("a message on a channel that is not text"),
+                    },
+                    [b"pong", ..] => self.answered(talk, Verb::Ping.name().as_bytes(), b""),
+                    [kind, channel, ..] => self.answered(talk, kind, channel),
+                    _ => return Err(io::Error::new(io::ErrorKind::InvalidData, "an odd message")),
+                },
+                Told::Word(_) => self.answered(talk, Verb::Ping.name().as_bytes(), b""),
+                Told::Error(text) => {
+                    let text = String::from_utf8_lossy(text).into_owned();
+                    let Some(refused) = talk.unanswered.pop_front() else { return Err(io::Error::other(text)) };
+                    match refused.done {
+                        // The caller may have gone.
+                        Some(done) => _ = done.send(Err(SubscriberError(text))),
+                        None => return Err(io::Error::other(text)),
+                    }
+                }
+            }
+        }
+        Ok(at)
+    }
+
+    fn answered(&mut self, talk: &mut Talk, kind: &[u8], channel: &[u8]) {
+        let is_it = |asked: &Unanswered| asked.verb.name().as_bytes() == kind && asked.channel.as_bytes() == channel;
+        let asked = if talk.unanswered.front().is_some_and(is_it) { talk.unanswered.pop_front() } else { None };
+        let Some(Unanswered { verb, channel, done }) = asked else {
+            // Nobody asked: a master of a cluster no longer serves the channel.
+            self.shared.renumber();
+            return;
+        };
+        match done {
+            Some(done) => {
+                if verb == Verb::Subscribe {
+                    self.channels.insert(channel);
+                }
+                // The caller may have gone.
+                let _ = done.send(Ok(()));
+            }
+            None if verb == Verb::Subscribe => {
+                talk.again_n -= 1;
+                if talk.again_n == 0 {
+                    self.hear.gap();
+                }
+            }
+            None => {}
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use parking_lot::Mutex;
+    use tokio::net::{TcpListener, TcpStream};
+
+    /// A message; a gap is `None`.
+    type Entry = Option<(String, Vec<u8>)>;
+
+    /// What was heard.
+    #[derive(Debug, Default)]
+    struct Heard(Mutex<Vec<Entry>>, Notify);
+
+    impl Heard {
+        async fn wait_for(&self, count: usize) -> Vec<Entry> {
+            loop {
+                let changed = self.1.notified();
+                if self.0.lock().len() >= count {
+                    return self.0.lock().clone();
+                }
+                changed.await;
+            }
+        }
+
+        fn add(&self, what: Entry) {
+            self.0.lock().push(what);
+            self.1.notify_waiters();
+        }
+    }
+
+    impl Hear for Heard {
+        fn message(&self, channel: &str, payload: &[u8]) {
+            self.add(Some((channel.to_owned(), payload.to_vec())));
+        }
+
+        fn gap(&self) {
+            self.add(None);
+        }
+    }
+
+    async fn let_in(listener: &TcpListener) -> TcpStream {
+        let (mut server, _) = listener.accept().await.expect("accepted");
+        expect(&mut server, &["PING"], "+PONG\r\n").await;
+        server
+    }
+
+    /// Reads one command and answers it.
+    async fn expect(server: &mut TcpStream, words: &[&str], answer: &str) {
+        let mut wanted = Vec::new();
+        resp::encode_command(&mut wanted, words);
+        let mut text = vec![0; wanted.len()];
+        server.read_exact(&mut text).await.expect("reads");
+        assert_eq!(String::from_utf8_lossy(&text), String::from_utf8_lossy(&wanted));
+        server.write_all(answer.as_bytes()).await.expect("writes");
+    }
+
+    async fn pair() -> (Ear, Arc<Heard>, TcpListener, TcpStream, Arc<Notify>) {
+        let listener = TcpListener::bind("127.0.0.1:0").await.expect("a port");
+        let config = Config::from_url(&format!("redis://{}", listener.local_addr().expect("bound"))).expect("a URL");
+        let (heard, doubt) = (Arc::<Heard>::default(), Arc::new(Notify::new()));
+        let connecting =
+            Ear::connect(config, Arc::clone(&heard) as Arc<dyn Hear>, Arc::new(AtomicU64::new(1)), Arc::clone(&doubt));
+        let (ear, server) = tokio::join!(connecting, let_in(&listener));
+        (ear.expect("connected"), heard, listener, server, doubt)
+    }
+
+    fn message(channel: &str, payload: &str) -> Entry {
+        Some((channel.to_owned(), payload.as_bytes().to_vec()))
+    }
+
+    #[tokio::test]
+    async fn a_cut_is_told_once_all_channels_are_subscribed_again_and_refusals_reach_who_asked() {
+        let (ear, heard, listener, mut server, _) = pair().await;
+        let said = "*3\r\n$9\r\nsubscribe\r\n$1\r\na\r\n:1\r\n*3\r\n$7\r\nmessage\r\n$1\r\na\r\n$2\r\n\r\n\r\n";
+        let (subscribed, ()) =
+            tokio::join!(ear.ask(Verb::Subscribe, "a"), expect(&mut server, &["subscribe", "a"], said));
+        subscribed.expect("subscribed");
+        let (refused, ()) =
+            tokio::join!(ear.ask(Verb::Subscribe, "b"), expect(&mut server, &["subscribe", "b"], "-NOPERM no\r\n"));
+        assert!(refused.is_err_and(|error| error.to_string().contains("NOPERM")));
+        let number = ear.number();
+        // In the middle of a message.
+        server.write_all(b"*3\r\n$7\r\nmessage\r\n$1\r\na\r\n$5\r\nhal").await.expect("writes");
+        drop(server);
+        let mut server = let_in(&listener).await;
+        expect(&mut server, &["subscribe", "a"], "").await;
+        assert_eq!(heard.wait_for(1).await, [message("a", "\r\n")], "no gap before everything is heard again");
+        server.write_all(said.as_bytes()).await.expect("writes");
+        assert_eq!(heard.wait_for(3).await, [message("a", "\r\n"), None, message("a", "\r\n")]);
+        assert_ne!(ear.number(), number);
+    }
+
+    #[tokio::test]
+    async fn what_redis_unsubscribes_by_itself_is_in_doubt_and_what_we_unsubscribe_is_not() {
+        let (ear, _, _listener, mut server, doubt) = pair().await;
+        let number = ear.number();
+        let gone = "*3\r\n$12\r\nsunsubscribe\r\n$1\r\na\r\n:0\r\n";
+        let (unsubscribed, ()) =
+            tokio::join!(ear.ask(Verb::UnsubscribeSharded, "a"), expect(&mut server, &["sunsubscribe", "a"], gone));
+        unsubscribed.expect("unsubscribed");
+        assert_eq!(ear.number(), number);
+        server.write_all(gone.as_bytes()).await.expect("writes");
+        doubt.notified().await;
+        assert_ne!(ear.number(), number);
+    }
+
+    #[tokio::test]
+    async fn a_connection_that_says_nothing_is_asked_and_then_made_anew() {
+        let (ear, _, listener, mut server, _) = pair().await;
+        expect(&mut server, &["ping"], "*2\r\n$4\r\npong\r\n$0\r\n\r\n").await;
+        expect(&mut server, &["ping"], "").await;
+        let number = ear.number();
+        let_in(&listener).await;
+        while ear.number() == number {
+            tokio::task::yield_now().await;
+        }
+    }
+}
