@@ -25,10 +25,14 @@ use seatwire_proto::code::CloseCode;
 use seatwire_proto::id::{EventId, HoldId, IdentityId, OrderId, SessionId};
 use seatwire_proto::server::{Order, OrderState, Push};
 use std::sync::Arc;
-use std::time::Duration;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::{Duration, Instant};
 
 /// Longest wait for a publication; a push that takes longer is worth nothing.
 const COMMAND_TIMEOUT: Duration = Duration::from_millis(500);
+
+/// Between two looks whether Redis is back.
+const RECONNECT_LOOK: Duration = Duration::from_millis(20);
 
 /// Somebody who is told things.
 pub trait Recipient: Send + Sync {
@@ -157,6 +161,8 @@ struct Remote {
 /// Publishes on the master that serves a channel.
 struct Publisher {
     masters: Masters<PublisherConnector>,
+    /// The last publication failed: said once an outage.
+    is_failing: AtomicBool,
     metrics: Arc<Metrics>,
 }
 
@@ -168,14 +174,22 @@ impl Publisher {
             self.masters.moved().await;
             published = self.try_publish(channel, payload).await;
         }
+        let was_failing = self.is_failing.swap(published.is_err(), Ordering::Relaxed);
         if let Err(error) = published {
             self.metrics.store_failures.get_or_create(&StoreLabels { store: StoreName::redis }).inc();
-            tracing::warn!(error, channel, "a push could not be published");
+            if !was_failing {
+                tracing::warn!(error, channel, "pushes cannot be published");
+            }
         }
     }
 
     async fn try_publish(&self, channel: &str, payload: &[u8]) -> Result<(), String> {
         let line = self.masters.of(channel).ok_or_else(|| "no master serves the channel".to_owned())?;
+        // A cut of a moment loses nothing.
+        let waited = Instant::now();
+        while !line.is_connected() && waited.elapsed() < COMMAND_TIMEOUT {
+            tokio::time::sleep(RECONNECT_LOOK).await;
+        }
         let is_sharded = self.masters.is_cluster();
         let answer = line.ask(|out| encode_publish(out, is_sharded, channel, payload)).await;
         answer.map_err(|error| error.to_string())?.map(|_| ())
@@ -213,7 +227,7 @@ impl Sender {
         let post = Arc::new(Post { node, identities: Arc::clone(&identities) });
         let subscriber = Subscriber::connect(redis_url, post).await?;
         let masters = Masters::connect(redis_url, PublisherConnector).await?;
-        let publisher = Arc::new(Publisher { masters, metrics });
+        let publisher = Arc::new(Publisher { masters, is_failing: AtomicBool::new(false), metrics });
         let courier = Courier::start(&publisher, subscriber, node).await?;
         Ok(Self::with(Some(Remote { publisher, courier }), identities))
     }

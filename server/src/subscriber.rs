@@ -6,7 +6,7 @@ mod ear;
 
 use crate::masters::{Connector, Masters};
 use dashmap::DashMap;
-use ear::{Ear, Verb};
+use ear::{Context, Ear, Verb};
 use fred::error::{Error, ErrorKind};
 use fred::types::config::Config;
 use futures_util::future::join_all;
@@ -33,6 +33,9 @@ impl From<Error> for SubscriberError {
     }
 }
 
+/// Channels of a cluster, each with the number of the ear that hears it.
+type Channels = DashMap<String, u64>;
+
 /// Whoever listens. Called by the task that reads, so it neither blocks nor waits.
 pub trait Hear: std::fmt::Debug + Send + Sync {
     /// A message; those of a channel in order.
@@ -48,11 +51,7 @@ pub struct Subscriber(Arc<Inner>);
 #[derive(Debug)]
 struct Inner {
     ears: Masters<EarConnector>,
-    /// Channels of a cluster, each with the number of the ear that hears it.
-    channels: DashMap<String, u64>,
-    /// Says that a channel may have to be subscribed again.
-    doubt: Arc<Notify>,
-    hear: Arc<dyn Hear>,
+    context: Context,
 }
 
 impl Subscriber {
@@ -61,16 +60,16 @@ impl Subscriber {
     /// # Errors
     /// A bad URL, or Redis cannot be reached now.
     pub async fn connect(redis_url: &str, hear: Arc<dyn Hear>) -> Result<Self, SubscriberError> {
-        let doubt = Arc::new(Notify::new());
-        let connector = EarConnector {
-            hear: Arc::clone(&hear),
-            doubt: Arc::clone(&doubt),
+        let context = Context {
+            hear,
             next: Arc::new(AtomicU64::new(NOWHERE + 1)),
+            channels: Arc::default(),
+            doubt: Arc::default(),
         };
-        let ears = Masters::connect(redis_url, connector).await?;
-        let inner = Arc::new(Inner { ears, channels: DashMap::new(), doubt, hear });
+        let ears = Masters::connect(redis_url, EarConnector(context.clone())).await?;
+        let inner = Arc::new(Inner { ears, context });
         if inner.ears.is_cluster() {
-            tokio::spawn(keep(Arc::downgrade(&inner), inner.ears.changes(), Arc::clone(&inner.doubt)));
+            tokio::spawn(keep(Arc::downgrade(&inner), inner.ears.changes(), Arc::clone(&inner.context.doubt)));
         }
         Ok(Self(inner))
     }
@@ -82,14 +81,14 @@ impl Subscriber {
     pub async fn subscribe(&self, channel: &str) -> Result<(), SubscriberError> {
         let inner = &self.0;
         if inner.ears.is_cluster() {
-            inner.channels.insert(channel.to_owned(), NOWHERE);
+            inner.context.channels.insert(channel.to_owned(), NOWHERE);
             if inner.listen_to(channel).await.is_ok() {
                 return Ok(());
             }
             inner.ears.moved().await;
             let listened = inner.listen_to(channel).await;
             if listened.is_err() {
-                inner.doubt.notify_one();
+                inner.context.doubt.notify_one();
             }
             return listened;
         }
@@ -106,7 +105,7 @@ impl Subscriber {
     pub async fn unsubscribe(&self, channel: &str) -> Result<(), SubscriberError> {
         let inner = &self.0;
         if inner.ears.is_cluster() {
-            let Some((_, number)) = inner.channels.remove(channel) else { return Ok(()) };
+            let Some((_, number)) = inner.context.channels.remove(channel) else { return Ok(()) };
             // A master that no longer serves the channel has forgotten it by itself.
             if let Some(ear) = inner.ears.of(channel).filter(|ear| ear.number() == number) {
                 ear.ask(Verb::UnsubscribeSharded, channel).await?;
@@ -130,7 +129,7 @@ impl Inner {
         // Before the command: if the connection is made anew meanwhile, the channel counts as astray.
         let number = ear.number();
         ear.ask(Verb::SubscribeSharded, channel).await?;
-        if let Some(mut heard_by) = self.channels.get_mut(channel) {
+        if let Some(mut heard_by) = self.context.channels.get_mut(channel) {
             *heard_by = number;
         }
         Ok(())
@@ -140,6 +139,7 @@ impl Inner {
     async fn follow(&self) -> (bool, bool) {
         let is_astray = |channel: &str, number: u64| self.ears.of(channel).is_none_or(|ear| ear.number() != number);
         let astray: Vec<String> = self
+            .context
             .channels
             .iter()
             .filter(|entry| is_astray(entry.key(), *entry.value()))
@@ -171,23 +171,19 @@ async fn keep(inner: Weak<Inner>, mut changes: tokio::sync::watch::Receiver<()>,
         let (had_astray, whole) = inner.follow().await;
         is_whole = whole;
         if had_astray {
-            inner.hear.gap();
+            inner.context.hear.gap();
         }
     }
 }
 
 #[derive(Debug)]
-struct EarConnector {
-    hear: Arc<dyn Hear>,
-    doubt: Arc<Notify>,
-    next: Arc<AtomicU64>,
-}
+struct EarConnector(Context);
 
 impl Connector for EarConnector {
     type Link = Ear;
 
     async fn connect(&self, config: Config) -> Result<Ear, Error> {
-        let ear = Ear::connect(config, Arc::clone(&self.hear), Arc::clone(&self.next), Arc::clone(&self.doubt)).await;
+        let ear = Ear::connect(config, self.0.clone()).await;
         ear.map_err(|error| Error::new(ErrorKind::IO, error.to_string()))
     }
 

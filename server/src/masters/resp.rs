@@ -10,6 +10,8 @@ use std::io;
 const MAX_ANSWER_BYTES: usize = 64 << 20;
 /// Digits of the longest number, its sign included.
 const MAX_DIGITS: usize = 20;
+/// Parts of what a connection that listens is told; it has three.
+const MAX_PARTS: i64 = 8;
 /// Lists in lists in an answer; ours have three.
 const MAX_DEPTH: u32 = 8;
 
@@ -115,7 +117,7 @@ pub(crate) fn told(bytes: &[u8]) -> io::Result<Option<(usize, Told<'_>)>> {
     match bytes[0] {
         b'+' => return Ok(Some((head_end, Told::Word(&bytes[1..head_end - 2])))),
         b'-' => return Ok(Some((head_end, Told::Error(&bytes[1..head_end - 2])))),
-        b'*' => {}
+        b'*' if parts_n <= MAX_PARTS => {}
         _ => return Err(malformed("nothing that a subscription is told")),
     }
     let mut parts = SmallVec::new();
@@ -313,7 +315,7 @@ mod tests {
             assert_eq!(heard, all, "cut at {cut}");
             assert_eq!(at, bytes.len());
         }
-        for bytes in [&b"!\r\n"[..], b"*x\r\n", b"*1\r\n*0\r\n", b"*1\r\n$99999999999\r\n", b":1\r\n"] {
+        for bytes in [&b"!\r\n"[..], b"*x\r\n", b"*1\r\n*0\r\n", b"*1\r\n$99999999999\r\n", b"*9\r\n", b":1\r\n"] {
             assert!(told(bytes).is_err(), "{bytes:?}");
         }
     }

@@ -5,12 +5,19 @@ use super::resp;
 use bytes::BytesMut;
 use fred::types::config::{Config, ServerConfig};
 use std::io;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 use tokio::io::{AsyncRead, AsyncReadExt as _, AsyncWrite, AsyncWriteExt as _};
 use tokio::net::{TcpStream, UnixStream};
 
 /// Longest wait for a connection and its greeting.
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(2);
+
+/// Between attempts to reach Redis again, doubling: short, because its events are closed meanwhile.
+const RECONNECT_MIN: Duration = Duration::from_millis(20);
+/// Longest wait between attempts.
+const RECONNECT_MAX: Duration = Duration::from_millis(500);
+/// A connection that lasted so long is made anew at once; one that did not was let in and thrown out again.
+const LASTING: Duration = Duration::from_secs(1);
 
 /// What comes in.
 pub(crate) type Incoming = Box<dyn AsyncRead + Send + Unpin>;
@@ -66,6 +73,46 @@ impl Stream {
                 Err(io::Error::new(io::ErrorKind::Unsupported, "a connection leads to one server"))
             }
         }
+    }
+}
+
+/// Makes a connection anew whenever it is lost.
+#[derive(Debug)]
+pub(crate) struct Reconnect {
+    config: Config,
+    /// Since when there was a connection.
+    since: Instant,
+    wait: Duration,
+}
+
+impl Reconnect {
+    /// Of a connection that was made just now.
+    pub(crate) fn new(config: Config) -> Self {
+        Self { config, since: Instant::now(), wait: RECONNECT_MIN }
+    }
+
+    /// Tries until it is connected, however long that takes.
+    pub(crate) async fn again(&mut self) -> Stream {
+        if self.since.elapsed() >= LASTING {
+            self.wait = RECONNECT_MIN;
+        } else {
+            self.pause().await;
+        }
+        loop {
+            match Stream::open(&self.config).await {
+                Ok(stream) => {
+                    self.since = Instant::now();
+                    return stream;
+                }
+                Err(error) => tracing::debug!(%error, "Redis cannot be reached"),
+            }
+            self.pause().await;
+        }
+    }
+
+    async fn pause(&mut self) {
+        tokio::time::sleep(self.wait).await;
+        self.wait = (self.wait * 2).min(RECONNECT_MAX);
     }
 }
 

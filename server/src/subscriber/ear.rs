@@ -1,10 +1,11 @@
 //! One connection that listens. Messages are handed on where they were read, in the task that reads them: no queue, no copy
-//! and no task a message. When whoever hears is slow, Redis keeps what it publishes up to its limit for subscribers and then
-//! cuts us off, which is told as a gap like every cut.
+//! and no task a message. When whoever hears is slow, Redis keeps what it publishes up to its limit for subscribers
+//! (`client-output-buffer-limit pubsub`, 32 MB unless an operator says otherwise) and then cuts us off, which is told as a gap
+//! like every cut.
 
-use super::{Hear, SubscriberError};
+use super::{Channels, Hear, NOWHERE, SubscriberError};
 use crate::masters::resp::{self, Told};
-use crate::masters::stream::{Outgoing, Stream};
+use crate::masters::stream::{Outgoing, Reconnect, Stream};
 use bytes::{Buf as _, BytesMut};
 use fred::types::config::Config;
 use std::collections::{HashSet, VecDeque};
@@ -14,6 +15,7 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::Duration;
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::sync::{Notify, mpsc, oneshot};
+use tokio::time::MissedTickBehavior;
 
 /// Longest wait for the answer to a subscription.
 const COMMAND_TIMEOUT: Duration = Duration::from_secs(2);
@@ -21,10 +23,6 @@ const COMMAND_TIMEOUT: Duration = Duration::from_secs(2);
 const MAX_WAITING: usize = 1_024;
 /// Channels named in one command after a reconnect.
 const RESUBSCRIBE_BATCH: usize = 500;
-/// Between attempts to reach Redis again, doubling.
-const RECONNECT_MIN: Duration = Duration::from_millis(20);
-/// Longest wait between attempts.
-const RECONNECT_MAX: Duration = Duration::from_millis(500);
 /// A connection that was silent for so long is asked whether it is there.
 const SILENT: Duration = Duration::from_secs(1);
 /// Looks at a silent connection after which it counts as dead.
@@ -85,17 +83,35 @@ struct Shared {
     is_connected: AtomicBool,
     /// Another one after every reconnect, as the channels of the connection before are gone.
     number: AtomicU64,
+    context: Context,
+}
+
+/// What all ears of a subscriber share.
+#[derive(Debug, Clone)]
+pub(super) struct Context {
+    pub(super) hear: Arc<dyn Hear>,
     /// Where numbers come from.
-    next: Arc<AtomicU64>,
-    /// Says that a channel may have to be subscribed again.
-    doubt: Arc<Notify>,
+    pub(super) next: Arc<AtomicU64>,
+    /// Channels of a cluster.
+    pub(super) channels: Arc<Channels>,
+    /// Says that one of them may have to be subscribed again.
+    pub(super) doubt: Arc<Notify>,
 }
 
 impl Shared {
     /// What was subscribed counts no more.
     fn renumber(&self) {
-        self.number.store(self.next.fetch_add(1, Ordering::Relaxed), Ordering::Release);
-        self.doubt.notify_one();
+        self.number.store(self.context.next.fetch_add(1, Ordering::Relaxed), Ordering::Release);
+        self.context.doubt.notify_one();
+    }
+
+    /// Redis has let go of a channel by itself: another master serves it now.
+    fn lose(&self, channel: &[u8]) {
+        let Ok(channel) = std::str::from_utf8(channel) else { return };
+        if let Some(mut heard_by) = self.context.channels.get_mut(channel) {
+            *heard_by = NOWHERE;
+        }
+        self.context.doubt.notify_one();
     }
 }
 
@@ -104,17 +120,16 @@ impl Ear {
     ///
     /// # Errors
     /// When Redis cannot be reached now.
-    pub(super) async fn connect(
-        config: Config,
-        hear: Arc<dyn Hear>,
-        next: Arc<AtomicU64>,
-        doubt: Arc<Notify>,
-    ) -> io::Result<Self> {
+    pub(super) async fn connect(config: Config, context: Context) -> io::Result<Self> {
+        Self::connect_with(config, context, SILENT).await
+    }
+
+    async fn connect_with(config: Config, context: Context, silent: Duration) -> io::Result<Self> {
         let first = Stream::open(&config).await?;
-        let number = next.fetch_add(1, Ordering::Relaxed).into();
-        let shared = Arc::new(Shared { is_connected: true.into(), number, next, doubt });
+        let number = context.next.fetch_add(1, Ordering::Relaxed).into();
+        let shared = Arc::new(Shared { is_connected: true.into(), number, context });
         let (asks, asked) = mpsc::channel(MAX_WAITING);
-        let listening = Listening { shared: Arc::clone(&shared), hear, asked, channels: HashSet::new() };
+        let listening = Listening { shared: Arc::clone(&shared), asked, silent, channels: HashSet::new() };
         let task = tokio::spawn(listening.run(config, first));
         Ok(Self { asks, shared, task })
     }
@@ -154,9 +169,9 @@ impl Drop for Ear {
 /// The task of a connection.
 struct Listening {
     shared: Arc<Shared>,
-    hear: Arc<dyn Hear>,
     asked: mpsc::Receiver<Ask>,
-    /// Channels to be subscribed again after a cut; those of a cluster are followed by whoever knows all its masters.
+    silent: Duration,
+    /// Channels that were asked for and not refused, to be subscribed again after a cut; those of a cluster are followed by whoever knows all its masters.
     channels: HashSet<String>,
 }
 
@@ -190,6 +205,7 @@ impl Talk {
 
 impl Listening {
     async fn run(mut self, config: Config, first: Stream) {
+        let mut reconnect = Reconnect::new(config);
         let mut talk = Talk::default();
         let mut stream = first;
         loop {
@@ -199,15 +215,7 @@ impl Listening {
                 error = lost.err().map(tracing::field::display),
                 "a connection that listens to Redis is lost"
             );
-            let mut wait = RECONNECT_MIN;
-            stream = loop {
-                match Stream::open(&config).await {
-                    Ok(stream) => break stream,
-                    Err(error) => tracing::debug!(%error, "Redis cannot be listened to"),
-                }
-                tokio::time::sleep(wait).await;
-                wait = (wait * 2).min(RECONNECT_MAX);
-            };
+            stream = reconnect.again().await;
             talk = self.again();
             self.shared.is_connected.store(true, Ordering::Release);
             // Sharded channels are followed by whoever waits for this, who also tells the gap.
@@ -232,7 +240,9 @@ impl Listening {
     async fn listen(&mut self, stream: Stream, mut talk: Talk) -> io::Result<()> {
         let (mut incoming, mut outgoing) = stream.split();
         let mut read = BytesMut::new();
-        let mut look = tokio::time::interval_at(tokio::time::Instant::now() + SILENT, SILENT);
+        let mut look = tokio::time::interval_at(tokio::time::Instant::now() + self.silent, self.silent);
+        // A process that stood still owes no looks: Redis could not be asked meanwhile.
+        look.set_missed_tick_behavior(MissedTickBehavior::Delay);
         let mut silent_looks = 0;
         loop {
             talk.flush(&mut outgoing).await?;
@@ -249,9 +259,12 @@ impl Listening {
                 ask = self.asked.recv() => {
                     // Without anybody to ask, this task is about to be stopped.
                     let Some(Ask { verb, channel, done }) = ask else { return std::future::pending().await };
-                    if !done.is_closed() {
-                        if verb == Verb::Unsubscribe {
-                            self.channels.remove(&channel);
+                    // Whoever gave up waiting for a channel does not want it; whoever leaves one leaves it all the same.
+                    if !done.is_closed() || matches!(verb, Verb::Unsubscribe | Verb::UnsubscribeSharded) {
+                        match verb {
+                            Verb::Subscribe => _ = self.channels.insert(channel.clone()),
+                            Verb::Unsubscribe => _ = self.channels.remove(&channel),
+                            _ => {}
                         }
                         talk.say(verb, channel, Some(done));
                     }
@@ -280,7 +293,7 @@ impl Listening {
             match told {
                 Told::List(parts) => match parts[..] {
                     [b"message" | b"smessage", channel, payload] => match std::str::from_utf8(channel) {
-                        Ok(channel) => self.hear.message(channel, payload),
+                        Ok(channel) => self.shared.context.hear.message(channel, payload),
                         Err(_) => tracing::warn!("a message on a channel that is not text"),
                     },
                     [b"pong", ..] => self.answered(talk, Verb::Ping.name().as_bytes(), b""),
@@ -292,8 +305,11 @@ impl Listening {
                     let text = String::from_utf8_lossy(text).into_owned();
                     let Some(refused) = talk.unanswered.pop_front() else { return Err(io::Error::other(text)) };
                     match refused.done {
-                        // The caller may have gone.
-                        Some(done) => _ = done.send(Err(SubscriberError(text))),
+                        Some(done) => {
+                            self.channels.remove(&refused.channel);
+                            // The caller may have gone.
+                            let _ = done.send(Err(SubscriberError(text)));
+                        }
                         None => return Err(io::Error::other(text)),
                     }
                 }
@@ -305,23 +321,17 @@ impl Listening {
     fn answered(&mut self, talk: &mut Talk, kind: &[u8], channel: &[u8]) {
         let is_it = |asked: &Unanswered| asked.verb.name().as_bytes() == kind && asked.channel.as_bytes() == channel;
         let asked = if talk.unanswered.front().is_some_and(is_it) { talk.unanswered.pop_front() } else { None };
-        let Some(Unanswered { verb, channel, done }) = asked else {
-            // Nobody asked: a master of a cluster no longer serves the channel.
-            self.shared.renumber();
+        let Some(Unanswered { verb, done, .. }) = asked else {
+            self.shared.lose(channel);
             return;
         };
         match done {
-            Some(done) => {
-                if verb == Verb::Subscribe {
-                    self.channels.insert(channel);
-                }
-                // The caller may have gone.
-                let _ = done.send(Ok(()));
-            }
+            // The caller may have gone.
+            Some(done) => _ = done.send(Ok(())),
             None if verb == Verb::Subscribe => {
                 talk.again_n -= 1;
                 if talk.again_n == 0 {
-                    self.hear.gap();
+                    self.shared.context.hear.gap();
                 }
             }
             None => {}
@@ -385,14 +395,22 @@ mod tests {
         server.write_all(answer.as_bytes()).await.expect("writes");
     }
 
-    async fn pair() -> (Ear, Arc<Heard>, TcpListener, TcpStream, Arc<Notify>) {
+    async fn pair() -> (Ear, Arc<Heard>, TcpListener, TcpStream) {
+        pair_with(SILENT).await
+    }
+
+    async fn pair_with(silent: Duration) -> (Ear, Arc<Heard>, TcpListener, TcpStream) {
         let listener = TcpListener::bind("127.0.0.1:0").await.expect("a port");
         let config = Config::from_url(&format!("redis://{}", listener.local_addr().expect("bound"))).expect("a URL");
-        let (heard, doubt) = (Arc::<Heard>::default(), Arc::new(Notify::new()));
-        let connecting =
-            Ear::connect(config, Arc::clone(&heard) as Arc<dyn Hear>, Arc::new(AtomicU64::new(1)), Arc::clone(&doubt));
-        let (ear, server) = tokio::join!(connecting, let_in(&listener));
-        (ear.expect("connected"), heard, listener, server, doubt)
+        let heard = Arc::<Heard>::default();
+        let context = Context {
+            hear: Arc::clone(&heard) as Arc<dyn Hear>,
+            next: Arc::new(AtomicU64::new(1)),
+            channels: Arc::default(),
+            doubt: Arc::default(),
+        };
+        let (ear, server) = tokio::join!(Ear::connect_with(config, context, silent), let_in(&listener));
+        (ear.expect("connected"), heard, listener, server)
     }
 
     fn message(channel: &str, payload: &str) -> Entry {
@@ -401,7 +419,7 @@ mod tests {
 
     #[tokio::test]
     async fn a_cut_is_told_once_all_channels_are_subscribed_again_and_refusals_reach_who_asked() {
-        let (ear, heard, listener, mut server, _) = pair().await;
+        let (ear, heard, listener, mut server) = pair().await;
         let said = "*3\r\n$9\r\nsubscribe\r\n$1\r\na\r\n:1\r\n*3\r\n$7\r\nmessage\r\n$1\r\na\r\n$2\r\n\r\n\r\n";
         let (subscribed, ()) =
             tokio::join!(ear.ask(Verb::Subscribe, "a"), expect(&mut server, &["subscribe", "a"], said));
@@ -422,25 +440,48 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn what_redis_unsubscribes_by_itself_is_in_doubt_and_what_we_unsubscribe_is_not() {
-        let (ear, _, _listener, mut server, doubt) = pair().await;
-        let number = ear.number();
+    async fn what_is_left_while_nobody_answers_is_not_subscribed_again() {
+        let (ear, heard, listener, mut server) = pair().await;
+        for channel in ["a", "b"] {
+            let words = ["subscribe", channel];
+            let said = format!("*3\r\n$9\r\nsubscribe\r\n$1\r\n{channel}\r\n:1\r\n");
+            let (subscribed, ()) = tokio::join!(ear.ask(Verb::Subscribe, channel), expect(&mut server, &words, &said));
+            subscribed.expect("subscribed");
+        }
+        // Asked by somebody who does not wait for the answer.
+        let (done, gone) = oneshot::channel();
+        drop(gone);
+        ear.asks.send(Ask { verb: Verb::Unsubscribe, channel: "a".into(), done }).await.expect("asked");
+        expect(&mut server, &["unsubscribe", "a"], "").await;
+        drop(server);
+        let mut server = let_in(&listener).await;
+        expect(&mut server, &["subscribe", "b"], "*3\r\n$9\r\nsubscribe\r\n$1\r\nb\r\n:1\r\n").await;
+        assert_eq!(heard.wait_for(1).await, [None]);
+    }
+
+    #[tokio::test]
+    async fn what_redis_unsubscribes_by_itself_is_nowhere_and_what_we_unsubscribe_is_not() {
+        let (ear, _, _listener, mut server) = pair().await;
+        let context = &ear.shared.context;
+        for channel in ["a", "b"] {
+            context.channels.insert(channel.into(), ear.number());
+        }
         let gone = "*3\r\n$12\r\nsunsubscribe\r\n$1\r\na\r\n:0\r\n";
         let (unsubscribed, ()) =
             tokio::join!(ear.ask(Verb::UnsubscribeSharded, "a"), expect(&mut server, &["sunsubscribe", "a"], gone));
         unsubscribed.expect("unsubscribed");
-        assert_eq!(ear.number(), number);
+        let heard_by = |channel: &str| context.channels.get(channel).map(|number| *number);
+        assert_eq!(heard_by("a"), Some(ear.number()));
         server.write_all(gone.as_bytes()).await.expect("writes");
-        doubt.notified().await;
-        assert_ne!(ear.number(), number);
+        context.doubt.notified().await;
+        assert_eq!((heard_by("a"), heard_by("b")), (Some(NOWHERE), Some(ear.number())));
     }
 
     #[tokio::test]
     async fn a_connection_that_says_nothing_is_asked_and_then_made_anew() {
-        let (ear, _, listener, mut server, _) = pair().await;
-        expect(&mut server, &["ping"], "*2\r\n$4\r\npong\r\n$0\r\n\r\n").await;
-        expect(&mut server, &["ping"], "").await;
+        let (ear, _, listener, mut server) = pair_with(Duration::from_millis(50)).await;
         let number = ear.number();
+        expect(&mut server, &["ping"], "").await;
         let_in(&listener).await;
         while ear.number() == number {
             tokio::task::yield_now().await;
