@@ -11,6 +11,10 @@ use seatwire_proto::code::ErrorCode;
 use seatwire_proto::seat::SeatIndex;
 use seatwire_proto::server::{ErrorObject, HoldReply};
 use std::sync::Arc;
+use std::time::Duration;
+
+/// Longest wait of a refusal for a map that nobody looks at: it says what else could be had, and is known already.
+const MAP_WITHIN: Duration = Duration::from_millis(200);
 
 pub(super) async fn run(
     app: &App,
@@ -54,9 +58,18 @@ pub(super) async fn answered(
 }
 
 /// Free blocks near the seats that were wanted, also where nobody looks at the map on this node yet; none rather than an error
-/// when something is not at hand.
+/// when something is not at hand, and none rather than a refusal that comes late.
 async fn alternatives(app: &App, event: &Arc<EventFacts>, wanted: &[SeatIndex], taken: &[SeatIndex]) -> Vec<Vec<u32>> {
-    let Ok(live) = app.seatmap.live(event).await else { return Vec::new() };
+    let live = match app.seatmap.live_now(event.id) {
+        Some(live) => live,
+        None => {
+            let (seatmap, event) = (app.seatmap.clone(), Arc::clone(event));
+            // By itself: a map that has begun to be followed is followed, also when nobody waits any more.
+            let beginning = tokio::spawn(async move { seatmap.live(&event).await });
+            let Ok(Ok(Ok(live))) = tokio::time::timeout(MAP_WITHIN, beginning).await else { return Vec::new() };
+            live
+        }
+    };
     let Ok(Some(layout)) = app.catalogue.layout(&event.layout).await else { return Vec::new() };
     live.with_states(|states| seatmap::alternatives(event, &layout.shape, states, wanted, taken))
 }

@@ -24,9 +24,6 @@ const MAX_UNANSWERED: usize = 20_000;
 const UNRESPONSIVE_AFTER: Duration = Duration::from_secs(1);
 /// Between looks at the oldest commands: one timer a connection in place of one a command.
 const LOOK_EVERY: Duration = Duration::from_millis(20);
-/// Between two writes: commands that come faster go out together, which costs both sides a fraction. One that comes alone waits
-/// for nothing.
-const WRITE_EVERY: Duration = Duration::from_millis(1);
 /// Bytes read at once; an answer to a hold has some hundred.
 const READ_BYTES: usize = 64 << 10;
 
@@ -143,12 +140,8 @@ impl Shared {
     /// Sends what is written, until the connection is lost.
     async fn send(&self, mut stream: impl AsyncWrite + Unpin) -> io::Result<()> {
         let mut sending = Vec::new();
-        let mut next = tokio::time::Instant::now();
         loop {
             self.written.notified().await;
-            if tokio::time::Instant::now() < next {
-                tokio::time::sleep_until(next).await;
-            }
             // Whoever runs before our next turn gets its command into the same write.
             tokio::task::yield_now().await;
             {
@@ -157,7 +150,6 @@ impl Shared {
                 queue.unsent_n = 0;
             }
             stream.write_all(&sending).await?;
-            next = tokio::time::Instant::now() + WRITE_EVERY;
             sending.clear();
             sending.shrink_to(READ_BYTES);
         }
