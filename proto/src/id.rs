@@ -10,6 +10,20 @@ use uuid::Uuid;
 const ALPHABET: &[u8; 32] = b"0123456789abcdefghjkmnpqrstvwxyz";
 /// Characters of the suffix: 130 bits hold the 128 of a UUID, so the first character is at most `7`.
 const SUFFIX_LEN: usize = 26;
+/// Letters of every prefix.
+const PREFIX_LEN: usize = 3;
+/// No letter of the alphabet.
+const NO_DIGIT: u8 = 255;
+/// What each letter is worth.
+const DIGITS: [u8; 256] = {
+    let mut digits = [NO_DIGIT; 256];
+    let mut digit = 0;
+    while digit < ALPHABET.len() {
+        digits[ALPHABET[digit] as usize] = digit as u8;
+        digit += 1;
+    }
+    digits
+};
 
 /// Why a string is not an id of the kind asked for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
@@ -19,15 +33,24 @@ pub struct IdError {
     pub prefix: &'static str,
 }
 
-fn encode(prefix: &str, uuid: Uuid, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-    let value = uuid.as_u128();
-    let mut suffix = [0u8; SUFFIX_LEN];
-    for (i, slot) in suffix.iter_mut().enumerate() {
-        let shift = 5 * (SUFFIX_LEN - 1 - i);
-        *slot = ALPHABET[((value >> shift) & 31) as usize];
+/// An id as text. A hold writes and reads a dozen, so neither takes memory or the long way of formatting.
+struct Text([u8; PREFIX_LEN + 1 + SUFFIX_LEN]);
+
+impl Text {
+    fn of(prefix: &str, uuid: Uuid) -> Self {
+        let mut text = [b'_'; PREFIX_LEN + 1 + SUFFIX_LEN];
+        text[..PREFIX_LEN].copy_from_slice(prefix.as_bytes());
+        let mut rest = uuid.as_u128();
+        for letter in text[PREFIX_LEN + 1..].iter_mut().rev() {
+            *letter = ALPHABET[(rest & 31) as usize];
+            rest >>= 5;
+        }
+        Self(text)
     }
-    let suffix = std::str::from_utf8(&suffix).expect("the alphabet is ASCII");
-    write!(f, "{prefix}_{suffix}")
+
+    fn as_str(&self) -> &str {
+        std::str::from_utf8(&self.0).expect("prefixes and the alphabet are ASCII")
+    }
 }
 
 fn decode(prefix: &'static str, text: &str) -> Result<Uuid, IdError> {
@@ -38,8 +61,11 @@ fn decode(prefix: &'static str, text: &str) -> Result<Uuid, IdError> {
     }
     let mut value: u128 = 0;
     for byte in suffix.bytes() {
-        let digit = ALPHABET.iter().position(|&a| a == byte).ok_or(bad)?;
-        value = (value << 5) | digit as u128;
+        let digit = DIGITS[usize::from(byte)];
+        if digit == NO_DIGIT {
+            return Err(bad);
+        }
+        value = (value << 5) | u128::from(digit);
     }
     Ok(Uuid::from_u128(value))
 }
@@ -49,6 +75,8 @@ macro_rules! typed_ids {
         $(#[$doc])*
         #[derive(Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
         pub struct $name(Uuid);
+
+        const _: () = assert!($prefix.len() == PREFIX_LEN, "every prefix has three letters");
 
         impl $name {
             /// The prefix of this kind, without the underscore.
@@ -75,7 +103,7 @@ macro_rules! typed_ids {
 
         impl fmt::Display for $name {
             fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-                encode(Self::PREFIX, self.0, f)
+                f.write_str(Text::of(Self::PREFIX, self.0).as_str())
             }
         }
 
@@ -94,14 +122,23 @@ macro_rules! typed_ids {
 
         impl serde::Serialize for $name {
             fn serialize<S: serde::Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-                serializer.collect_str(self)
+                serializer.serialize_str(Text::of(Self::PREFIX, self.0).as_str())
             }
         }
 
         impl<'de> serde::Deserialize<'de> for $name {
             fn deserialize<D: serde::Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-                let text = <std::borrow::Cow<'de, str>>::deserialize(deserializer)?;
-                text.parse().map_err(serde::de::Error::custom)
+                struct Read;
+                impl serde::de::Visitor<'_> for Read {
+                    type Value = $name;
+                    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                        f.write_str(concat!("an id that starts with ", $prefix, "_"))
+                    }
+                    fn visit_str<E: serde::de::Error>(self, text: &str) -> Result<$name, E> {
+                        text.parse().map_err(E::custom)
+                    }
+                }
+                deserializer.deserialize_str(Read)
             }
         }
     )*};
@@ -146,6 +183,17 @@ mod tests {
     fn the_spelling_is_that_of_the_typeid_specification() {
         let uuid = Uuid::parse_str("01890a5d-ac96-774b-bcce-b302099a8057").expect("a literal");
         assert_eq!(EventId::from_uuid(uuid).to_string(), "evt_01h455vb4pex5vsknk084sn02q");
+    }
+
+    #[test]
+    fn an_id_is_read_from_json_wherever_the_text_lies() {
+        let id = EventId::generate();
+        let json = serde_json::to_string(&id).expect("text");
+        assert_eq!(json, format!("\"{id}\""));
+        assert_eq!(serde_json::from_str::<EventId>(&json).expect("reads"), id);
+        assert_eq!(serde_json::from_value::<EventId>(json[1..31].into()).expect("reads"), id);
+        assert_eq!(serde_json::from_str::<EventId>(&json.replacen('e', "\\u0065", 1)).expect("reads"), id);
+        assert!(serde_json::from_str::<EventId>("7").is_err());
     }
 
     #[test]

@@ -2,9 +2,6 @@
 //! from the shelf (`inventory`), pays at the till (`checkout`) and is written into the ledger (`store`). `seatmap` shows
 //! everyone what changed, `job` repairs by itself. Imports go downwards only; the README beside `src` has the map.
 
-// A command's future holds those of every room it passes, and the compiler lays them out from the outermost inwards.
-#![recursion_limit = "256"]
-
 pub mod cli;
 
 pub mod http;

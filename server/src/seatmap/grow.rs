@@ -217,7 +217,8 @@ mod tests {
 
         // Limits, times and texts are told, also together with what is seen on the map; that alone is not.
         let mut changed = EventFacts::clone(&live.facts());
-        let changes: [(fn(&mut EventFacts), usize); 5] = [
+        type Change = fn(&mut EventFacts);
+        let changes: [(Change, usize); 5] = [
             (|facts| facts.rules.seats_per_identity += 1, 1),
             (|facts| facts.blocked = [3].into_iter().collect(), 1),
             (|facts| (facts.page, facts.blocked) = (7, [4].into_iter().collect()), 2),
