@@ -20,7 +20,7 @@ use tokio::sync::{Notify, oneshot};
 
 /// Commands without an answer on one connection; above it one is refused as too many.
 const MAX_UNANSWERED: usize = 20_000;
-/// The oldest command unanswered for so long means that the connection is dead.
+/// The oldest command unanswered for so long means that the connection is dead, unless commands may take longer.
 const UNRESPONSIVE_AFTER: Duration = Duration::from_secs(1);
 /// Between looks at the oldest commands: one timer a connection in place of one a command.
 const LOOK_EVERY: Duration = Duration::from_millis(20);
@@ -177,12 +177,13 @@ impl Shared {
 
     /// Lets go of calls whose time is over; ends when the oldest has waited so long that the connection must be dead.
     async fn watch(&self) -> io::Result<()> {
+        let unresponsive_after = UNRESPONSIVE_AFTER.max(2 * self.timeout);
         loop {
             tokio::time::sleep(LOOK_EVERY).await;
             let now = Instant::now();
             let mut queue = self.queue.lock();
             let waited = |asked: &Unanswered| now.duration_since(asked.since);
-            if queue.unanswered.front().is_some_and(|oldest| waited(oldest) >= UNRESPONSIVE_AFTER) {
+            if queue.unanswered.front().is_some_and(|oldest| waited(oldest) >= unresponsive_after) {
                 return Err(io::Error::new(io::ErrorKind::TimedOut, "Redis does not answer"));
             }
             for late in queue.unanswered.iter_mut().take_while(|asked| waited(asked) >= self.timeout) {

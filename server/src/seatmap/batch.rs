@@ -19,7 +19,7 @@ const SMOOTHING: f64 = 0.2;
 /// cores more than its viewers need every step.
 const STORM_PER_S: f64 = 2_000.0;
 /// How far a storm alone lengthens a tick, so that a viewer stays within a quarter of a second of the truth.
-const STORM_TICK: Duration = Duration::from_millis(200);
+const STORM_TICK: Duration = Duration::from_millis(250);
 /// Rounds below this say nothing about the cost of one delivery.
 const MIN_MEASURED: u64 = 32;
 

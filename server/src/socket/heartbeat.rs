@@ -43,12 +43,20 @@ pub(super) async fn run(door: Arc<Door>) {
 
 fn look(conn: &Conn, now_ms: u64) {
     let config = &conn.door().config;
-    if let Some(since_ms) = conn.session().lock().awaits_hello_since()
-        && now_ms >= since_ms + millis(config.hello_timeout)
-    {
-        conn.close(CloseCode::HelloTimeout);
-    }
     let mut out = conn.out.lock();
+    // Most have said hello long ago: then the session, which lies elsewhere, is not looked at.
+    if !out.is_greeted {
+        drop(out);
+        let (since_ms, is_greeted) = {
+            let session = conn.session().lock();
+            (session.awaits_hello_since(), session.is_greeted())
+        };
+        if since_ms.is_some_and(|since_ms| now_ms >= since_ms + millis(config.hello_timeout)) {
+            conn.close(CloseCode::HelloTimeout);
+        }
+        out = conn.out.lock();
+        out.is_greeted = is_greeted;
+    }
     match out.phase {
         Phase::Gone => return,
         Phase::Closing | Phase::Closed => {

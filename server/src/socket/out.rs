@@ -154,6 +154,8 @@ pub(super) struct Out {
     /// Pings it has not answered.
     pub(super) unanswered_pings: u8,
     pub(super) phase: Phase,
+    /// As the heartbeat has seen it.
+    pub(super) is_greeted: bool,
 }
 
 /// Whether a frame went out.
@@ -172,6 +174,7 @@ impl Out {
             next_ping_ms,
             unanswered_pings: 0,
             phase: Phase::Open,
+            is_greeted: false,
         }
     }
 

@@ -185,6 +185,11 @@ impl Session {
         }
     }
 
+    /// Whether `hello` is answered.
+    pub(super) fn is_greeted(&self) -> bool {
+        self.greeting == Greeting::Done
+    }
+
     fn is_unanswered(&self, id: u32) -> bool {
         self.work.as_ref().is_some_and(|work| work.has(id))
     }
