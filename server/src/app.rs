@@ -95,7 +95,9 @@ impl App {
         let ticket_seed = server_key::current(store.pool(), "ticket", clock.now_ms()).await?;
         let seal = Seal::from_hex(ticket_seed.reveal()).context("the key of tickets is not one")?;
         let sender = Sender::connect(&addresses.redis_url, Arc::clone(&metrics)).await?;
+        let node = NodeId::generate();
         let checkout = Checkout::new(CheckoutParts {
+            node: node.uuid(),
             seal,
             config: config.checkout.clone(),
             public_url: config.public_url(),
@@ -129,7 +131,7 @@ impl App {
             clock.clone(),
         )?;
         Ok(Arc::new(Self {
-            node: NodeId::generate(),
+            node,
             identities: Identities::new(identity_key, clock.clone()),
             keyring: Keyring::new(store.clone()),
             config,

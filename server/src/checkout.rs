@@ -52,6 +52,7 @@ use std::sync::Arc;
 use std::sync::atomic::AtomicU64;
 use std::time::{Duration, Instant};
 use tokio::sync::Notify;
+use uuid::Uuid;
 
 /// Open orders told to a buyer who says hello; nobody has more at once.
 const MAX_OPEN_ORDERS: u32 = 20;
@@ -66,6 +67,7 @@ const BUSY_AT: usize = 8;
 
 #[derive(Debug)]
 struct Inner {
+    node: Uuid,
     config: CheckoutConfig,
     public_url: String,
     provider_name: String,
@@ -95,6 +97,8 @@ struct Inner {
 /// What the till is built of.
 #[derive(Debug)]
 pub struct CheckoutParts {
+    /// This run of this node, as its heartbeat names it.
+    pub node: Uuid,
     /// Settings.
     pub config: CheckoutConfig,
     /// Where buyers reach us, without a slash at the end.
@@ -126,6 +130,7 @@ impl Checkout {
     #[must_use]
     pub fn new(parts: CheckoutParts) -> Self {
         Self(Arc::new(Inner {
+            node: parts.node,
             config: parts.config,
             public_url: parts.public_url,
             provider_name: parts.provider_name,

@@ -53,6 +53,7 @@ impl Inner {
             order: OrderId::generate(),
             hold: Some(request.hold),
             run: Uuid::now_v7(),
+            node: self.node,
         };
         let Claimed { order: id, is_first } = match self.claim(claim).await? {
             Ok(claimed) => claimed,
@@ -155,6 +156,7 @@ impl Inner {
             order: request.order,
             hold: None,
             run: Uuid::now_v7(),
+            node: self.node,
         };
         Ok(self.claim(claim).await?.map(|claimed| claimed.order))
     }

@@ -42,7 +42,7 @@ const LAST_ROUND_WITHIN: Duration = Duration::from_secs(5);
 pub(super) async fn run(app: &App) {
     let mut journal = Journal {
         app,
-        writer: Uuid::now_v7(),
+        writer: app.node.uuid(),
         positions: HashMap::new(),
         copies: HashMap::new(),
         others: HashSet::new(),

@@ -23,6 +23,8 @@ pub struct NewClaim {
     pub hold: Option<HoldId>,
     /// This run: made for the claim, the same when it is made again after a lost answer.
     pub run: Uuid,
+    /// By which node.
+    pub node: Uuid,
 }
 
 /// What a key says.
@@ -43,7 +45,8 @@ pub enum Claim {
     Answered(JsonValue),
 }
 
-/// Claims keys until `until_ms`, each once; what each says, in their order.
+/// Claims keys until `until_ms`, each once; what each says, in their order. A claim whose node has stopped saying that it lives
+/// (`journal_writers`) is over before its time; one whose node never said so is not.
 ///
 /// # Errors
 /// When Postgres cannot answer, or a key stands twice among them.
@@ -58,17 +61,19 @@ pub async fn claim(
     // that two statements cannot deadlock.
     let rows = sqlx::query!(
         r#"insert into order_commands as c
-               (identity_id, command_key, fingerprint, order_id, hold_id, run_id, running_until_ms, created_ms)
-           select identity_id, command_key, fingerprint, order_id, hold_id, run_id, $7, $8
-           from unnest($1::uuid[], $2::text[], $3::bytea[], $4::uuid[], $5::uuid[], $6::uuid[])
-               as n(identity_id, command_key, fingerprint, order_id, hold_id, run_id)
+               (identity_id, command_key, fingerprint, order_id, hold_id, run_id, node, running_until_ms, created_ms)
+           select identity_id, command_key, fingerprint, order_id, hold_id, run_id, node, $8, $9
+           from unnest($1::uuid[], $2::text[], $3::bytea[], $4::uuid[], $5::uuid[], $6::uuid[], $7::uuid[])
+               as n(identity_id, command_key, fingerprint, order_id, hold_id, run_id, node)
            order by identity_id, command_key
-           on conflict (identity_id, command_key) do update set (run_id, running_until_ms) = (
-               select excluded.run_id, excluded.running_until_ms
-               where c.answer is null and c.running_until_ms <= $8 and c.fingerprint = excluded.fingerprint
-               union all
-               select c.run_id, c.running_until_ms
-               where c.answer is not null or c.running_until_ms > $8 or c.fingerprint <> excluded.fingerprint)
+           on conflict (identity_id, command_key) do update set (run_id, node, running_until_ms) = (
+               select case when is_free then excluded.run_id else c.run_id end,
+                   case when is_free then excluded.node else c.node end,
+                   case when is_free then excluded.running_until_ms else c.running_until_ms end
+               from (select c.answer is null and c.fingerprint = excluded.fingerprint
+                   and (c.running_until_ms <= $9 or exists (
+                       select from journal_writers w where w.writer = c.node
+                           and w.alive_until_ms < (extract(epoch from clock_timestamp()) * 1000)::bigint)) as is_free) s)
            returning identity_id, command_key, fingerprint, order_id, answer as "answer: Json<JsonValue>", run_id,
                xmax = 0 as "is_first!""#,
         &claims.iter().map(|claim| claim.identity.uuid()).collect::<Vec<_>>(),
@@ -77,6 +82,7 @@ pub async fn claim(
         &claims.iter().map(|claim| claim.order.uuid()).collect::<Vec<_>>(),
         &claims.iter().map(|claim| claim.hold.map(HoldId::uuid)).collect::<Vec<_>>() as &[Option<Uuid>],
         &claims.iter().map(|claim| claim.run).collect::<Vec<_>>(),
+        &claims.iter().map(|claim| claim.node).collect::<Vec<_>>(),
         until_ms.cast_signed(),
         now_ms.cast_signed()
     )

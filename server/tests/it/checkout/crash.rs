@@ -91,6 +91,31 @@ async fn a_dead_purchase_goes_on_when_the_buyer_repeats_the_key() {
     }
 }
 
+#[tokio::test(flavor = "multi_thread")]
+async fn a_key_that_a_dead_node_has_claimed_is_free_before_its_time() {
+    let till = Till::open().await;
+    let (buyer, hold) = till.buyer_with(&[1]).await;
+    let mut fields = checkout_of(&hold, "pm_card_visa");
+    fields["key"] = key().into();
+    till.app.checkout.crash_at(CrashPoint::Claimed);
+    assert_eq!(till.call(buyer, "checkout", fields.clone()).await["error"]["code"], "internal");
+    // The clock stands: the claim's own time is never over.
+    assert_eq!(till.call(buyer, "checkout", fields.clone()).await["error"]["code"], "key_in_use", "its node lives");
+    let pool = till.app.store.pool();
+    let others = "with other as (
+            insert into journal_writers (writer, alive_until_ms)
+            values (gen_random_uuid(), (extract(epoch from now()) * 1000)::bigint + 3600000) returning writer)
+        update order_commands set node = (select writer from other)";
+    sqlx::query(others).execute(pool).await.expect("is another's");
+    assert_eq!(till.call(buyer, "checkout", fields.clone()).await["error"]["code"], "key_in_use", "that one lives too");
+    let dies = "update journal_writers w set alive_until_ms = (extract(epoch from now()) * 1000)::bigint - 1
+        from order_commands c where c.node = w.writer";
+    sqlx::query(dies).execute(pool).await.expect("dies");
+    let paid = till.call(buyer, "checkout", fields).await;
+    assert_eq!(paid["order"]["state"], "paid", "{paid}");
+    till.check_books().await;
+}
+
 /// As a buyer would: waits while it is unknown, pays again after a decline.
 async fn finish(till: &Till, buyer: super::till::Buyer, mut order: Value) -> Value {
     for _ in 0..500 {
