@@ -24,7 +24,8 @@ use serde_json::json;
 use std::collections::HashSet;
 use std::sync::Arc;
 
-/// A claimed key is its run's alone for this long: longer than a run needs to its answer. A dead run blocks the key so long.
+/// A claimed key is its run's alone for this long: longer than a run needs to its answer. A dead run blocks the key so long,
+/// or until its node is known to be dead.
 const CLAIM_MS: u64 = 15_000;
 
 /// Those who wait for the same step, a line each.
@@ -75,12 +76,13 @@ impl Inner {
 
     /// Enters an order and reserves its seats. False: do it alone, it may stand.
     pub(super) async fn insert_order(&self, row: &OrderRow, limits: &Limits) -> bool {
-        if !areas(row).is_empty() || row.instrument.is_some() || row.state != OrderState::Creating {
+        if row.instrument.is_some() || row.state != OrderState::Creating {
             return false;
         }
         let order = NewOrder {
             row: row.clone(),
             seats: seats(row),
+            areas: areas(row).into_iter().map(|(area, quantity)| (area, quantity, limits.capacity(area))).collect(),
             seats_per_identity: limits.seats_per_identity,
             facts: owe::facts(row),
         };
@@ -130,7 +132,7 @@ impl Inner {
         charge: Option<&str>,
         (identity, key): (IdentityId, IdempotencyKey),
     ) -> Option<Ended> {
-        if row.state != OrderState::Confirming || !areas(row).is_empty() {
+        if row.state != OrderState::Confirming {
             return None;
         }
         let now_ms = self.clock.now_ms();

@@ -15,6 +15,13 @@ pub(super) struct Limits {
     pub(super) capacities: Vec<u32>,
 }
 
+impl Limits {
+    /// Places of an area, as the event's facts have it.
+    pub(super) fn capacity(&self, area: AreaIndex) -> u32 {
+        self.capacities.get(area.position()).copied().unwrap_or(0)
+    }
+}
+
 /// Reserves everything in an order, in one order of tables and seats, so that two orders cannot deadlock.
 pub(super) async fn reserve(transaction: &mut PgConnection, row: &OrderRow, limits: &Limits) -> Result<(), StoreError> {
     let seats = seats(row);
@@ -36,8 +43,7 @@ pub(super) async fn reserve_areas(
     limits: &Limits,
 ) -> Result<(), StoreError> {
     for (area, quantity) in areas(row) {
-        let capacity = limits.capacities.get(area.position()).copied().unwrap_or(0);
-        area_stock::reserve(&mut *transaction, row.event, area, capacity, quantity).await?;
+        area_stock::reserve(&mut *transaction, row.event, area, limits.capacity(area), quantity).await?;
     }
     Ok(())
 }

@@ -1,7 +1,7 @@
 //! The steps that every checkout takes, for many orders in one statement: a statement costs Postgres more than its rows do,
 //! and a commit more than both. Each takes those orders that stand exactly where their caller saw them, passes over all
 //! others and says which it took; so whoever is left out is moved by itself, by `order_step` under its lock. Nothing here
-//! waits for a row that somebody else has.
+//! waits for an order that somebody else has.
 
 use super::StoreError;
 use super::event_log::LogKind;
@@ -12,7 +12,7 @@ use super::payment_attempt::Attempt;
 use super::ticket::NewTicket;
 use seatwire_proto::client::IdempotencyKey;
 use seatwire_proto::id::{IdentityId, OrderId};
-use seatwire_proto::seat::SeatIndex;
+use seatwire_proto::seat::{AreaIndex, SeatIndex};
 use serde_json::Value;
 use sqlx::types::Uuid;
 use sqlx::{PgConnection, PgExecutor};
@@ -25,6 +25,9 @@ pub struct NewOrder {
     pub row: OrderRow,
     /// Its seats.
     pub seats: Vec<SeatIndex>,
+    /// Its places of areas: how many, and how many places the area has by the caller's word, as
+    /// [`super::area_stock::reserve`] takes it.
+    pub areas: Vec<(AreaIndex, u32, u32)>,
     /// What its identity may have.
     pub seats_per_identity: u32,
     /// As the organisers' log has it.
@@ -56,6 +59,8 @@ pub async fn insert(transaction: &mut PgConnection, orders: &[NewOrder]) -> Resu
         .collect();
     // One order of seats for everybody, so that two runs cannot deadlock.
     seats.sort_unstable();
+    let areas: Vec<(Uuid, (AreaIndex, u32, u32))> =
+        orders.iter().flat_map(|order| order.areas.iter().map(|&area| (order.row.id.uuid(), area))).collect();
     let lines = orders.iter().map(|order| json(&order.row.lines)).collect::<Result<Vec<_>, _>>()?;
     let taken = sqlx::query_scalar!(
         "with given as (
@@ -72,6 +77,13 @@ pub async fn insert(transaction: &mut PgConnection, orders: &[NewOrder]) -> Resu
              select g.event_id, s.seat, 'reserved', g.order_id, g.identity_id, g.epoch
              from unnest($22::integer[], $23::uuid[]) as s(seat, order_id) join given g using (order_id)
              order by g.event_id, s.seat),
+         standing as (
+             insert into area_stock (event_id, area_index, capacity, reserved)
+             select g.event_id, a.area, max(a.capacity), sum(a.quantity)
+             from unnest($24::uuid[], $25::integer[], $26::integer[], $27::integer[])
+                 as a(order_id, area, quantity, capacity) join given g using (order_id)
+             group by g.event_id, a.area order by g.event_id, a.area
+             on conflict (event_id, area_index) do update set reserved = area_stock.reserved + excluded.reserved),
          used as (
              insert into identity_use (event_id, identity_id, used, limit_n)
              select event_id, identity_id, seats_n, limit_n from given order by event_id, identity_id
@@ -109,7 +121,11 @@ pub async fn insert(transaction: &mut PgConnection, orders: &[NewOrder]) -> Resu
         &column(orders, |order| order.seats_per_identity.cast_signed()),
         &column(orders, |order| order.facts.clone()),
         &column(&seats, |seat| seat.0),
-        &column(&seats, |seat| seat.1)
+        &column(&seats, |seat| seat.1),
+        &column(&areas, |area| area.0),
+        &column(&areas, |area| area.1.0.0.cast_signed()),
+        &column(&areas, |area| area.1.1.cast_signed()),
+        &column(&areas, |area| area.1.2.cast_signed())
     )
     .fetch_all(transaction)
     .await?;
@@ -254,6 +270,12 @@ pub async fn sell(
                update taken_seats s set state = 'sold' from free f
                where s.event_id = f.event_id and s.order_id = f.order_id and s.state = 'reserved'
                returning s.order_id),
+           stood as (
+               update area_stock s set reserved = s.reserved - a.n, sold = s.sold + a.n
+               from (select f.event_id, t.area, count(*)::integer as n
+                   from unnest($9::uuid[], $13::integer[]) as t(order_id, area) join free f using (order_id)
+                   where t.area is not null group by f.event_id, t.area) a
+               where s.event_id = a.event_id and s.area_index = a.area),
            moved as (
                update orders o set state = 'fulfilled', captured_minor = g.captured_minor, action = null,
                    state_since_ms = g.state_since_ms, check_at_ms = null, checks_n = 0, unknown_since_ms = null

@@ -5,7 +5,7 @@ use super::till::{Buyer, Till, checkout_of, key};
 use crate::support::eventually;
 use futures_util::future::join_all;
 use seatwire_proto::id::{EventId, IdentityId, OrderId};
-use seatwire_proto::seat::SeatIndex;
+use seatwire_proto::seat::{AreaIndex, SeatIndex};
 use serde_json::{Value, json};
 
 /// Buyers with one of these seats each in their baskets, and the fields they will pay with.
@@ -56,6 +56,58 @@ async fn buyers_who_pay_together_share_commits_and_each_has_its_own_order_and_an
     assert_eq!(count(&till, late).await, 0);
     assert_eq!(count(&till, "select count(*) from event_log where kind = 'order.paid'").await, 40);
     till.check_books().await;
+}
+
+/// Buyers with two places of the area each in their baskets.
+async fn standing(till: &Till, n: usize) -> Vec<(Buyer, Value)> {
+    let mut buyers = Vec::new();
+    for _ in 0..n {
+        let buyer = Buyer(IdentityId::generate());
+        let held = till.call(buyer, "hold_area", json!({"event": till.event, "area": 0, "quantity": 2})).await;
+        let mut fields = checkout_of(&held["hold"], "pm_card_visa");
+        fields["key"] = key().into();
+        buyers.push((buyer, fields));
+    }
+    buyers
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn places_of_areas_are_reserved_and_sold_in_shared_commits_and_counted_once() {
+    let till = Till::open().await;
+    let mut buyers = standing(&till, 20).await;
+    buyers.extend(self::buyers(&till, 0..10).await);
+    for ((buyer, fields), reply) in buyers.iter().zip(all_pay(&till, &buyers).await) {
+        assert_eq!(reply["order"]["state"], "paid", "{reply}");
+        let again = till.call(*buyer, "checkout", fields.clone()).await;
+        assert_eq!((&again["order"], &again["replayed"]), (&reply["order"], &true.into()));
+    }
+    let reserved = "select max(n) from (select count(*) as n from event_log where kind = 'order.created'
+        and body -> 'lines' -> 0 ->> 'area' is not null group by xmin::text) commits";
+    let sold = "select max(n) from (select count(distinct order_id) as n from tickets where area_index = 0
+        group by xmin::text) commits";
+    for most in [reserved, sold] {
+        assert!(count(&till, most).await > 1, "{most}");
+    }
+    let stock = "select count(*) from area_stock where reserved = 0 and sold = 40";
+    assert_eq!(count(&till, stock).await, 1);
+    assert_eq!(count(&till, "select count(*) from tickets where area_index = 0").await, 40);
+    till.check_books().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn one_for_whom_an_area_has_no_place_left_takes_nobody_along() {
+    let till = Till::open().await;
+    let buyers = standing(&till, 12).await;
+    // Fewer places than this Redis knows of: for eleven and a half of them.
+    let event: EventId = till.event.parse().expect("an id");
+    let pool = till.app.store.pool();
+    seatwire::store::area_stock::set_capacity(pool, event, AreaIndex(0), 23).await.expect("is set");
+    let replies = all_pay(&till, &buyers).await;
+    let paid_n = replies.iter().filter(|reply| reply["order"]["state"] == "paid").count();
+    let refused: Vec<_> = replies.iter().filter(|reply| reply["ok"] == false).map(code).collect();
+    assert_eq!((paid_n, refused), (11, vec!["area_full"]));
+    assert_eq!(count(&till, "select count(*) from area_stock where reserved = 0 and sold = 22").await, 1);
+    assert_eq!(count(&till, "select count(*) from orders").await, 11);
 }
 
 #[tokio::test(flavor = "multi_thread")]
