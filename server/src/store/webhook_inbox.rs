@@ -122,33 +122,33 @@ pub async fn set_applied(
     Ok(())
 }
 
-/// Puts an event off until `due_ms`.
-///
-/// # Errors
-/// When Postgres cannot answer.
-pub async fn put_off(executor: impl PgExecutor<'_>, provider: &str, id: &str, due_ms: u64) -> Result<(), StoreError> {
-    sqlx::query!(
-        "update webhook_inbox set due_ms = $3 where provider = $1 and provider_event_id = $2",
-        provider,
-        id,
-        due_ms.cast_signed()
-    )
-    .execute(executor)
-    .await?;
-    Ok(())
+/// What taking an event came to, where it is not done.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Tried {
+    /// It was tried.
+    InVain,
+    /// It was not, and the try does not count.
+    NotAtAll,
 }
 
-/// Gives an event back that was taken and not tried.
+/// Puts an event that was taken off until `due_ms`.
 ///
 /// # Errors
 /// When Postgres cannot answer.
-pub async fn give_back(executor: impl PgExecutor<'_>, provider: &str, id: &str, due_ms: u64) -> Result<(), StoreError> {
+pub async fn put_off(
+    executor: impl PgExecutor<'_>,
+    provider: &str,
+    id: &str,
+    tried: Tried,
+    due_ms: u64,
+) -> Result<(), StoreError> {
     sqlx::query!(
-        "update webhook_inbox set due_ms = $3, tries_n = greatest(tries_n - 1, 0)
+        "update webhook_inbox set due_ms = $3, tries_n = greatest(tries_n - $4, 0)
          where provider = $1 and provider_event_id = $2",
         provider,
         id,
-        due_ms.cast_signed()
+        due_ms.cast_signed(),
+        i32::from(tried == Tried::NotAtAll)
     )
     .execute(executor)
     .await?;

@@ -11,7 +11,7 @@ use crate::checkout::payment::{Intent, IntentStatus};
 use crate::checkout::resolve::Looked;
 use crate::checkout::{CheckoutError, Inner};
 use crate::store::order::OrderRow;
-use crate::store::webhook_inbox::{self, InboxEvent};
+use crate::store::webhook_inbox::{self, InboxEvent, Tried};
 use crate::store::{StoreError, open_payment, order};
 use futures_util::StreamExt;
 use std::collections::{BTreeMap, HashMap};
@@ -170,14 +170,14 @@ impl Inner {
             Ok(Applied::Contradicted) => self.put_off_longer(event, "the provider's object says otherwise").await?,
             Ok(Applied::NotYet) => self.put_off_longer(event, "something else comes first").await?,
             Ok(Applied::NotTried) => {
-                webhook_inbox::give_back(pool, name, &event.id, now_ms + GIVEN_BACK_MS).await?;
+                webhook_inbox::put_off(pool, name, &event.id, Tried::NotAtAll, now_ms + GIVEN_BACK_MS).await?;
             }
             Ok(Applied::NotOurs) if is_old => {
                 tracing::warn!(event = event.id, kind = event.kind, "an event about nothing of ours is dropped");
                 return Ok(true);
             }
             Ok(Applied::NotOurs) => {
-                webhook_inbox::put_off(pool, name, &event.id, now_ms + UNKNOWN_RETRY_MS).await?;
+                webhook_inbox::put_off(pool, name, &event.id, Tried::InVain, now_ms + UNKNOWN_RETRY_MS).await?;
             }
             // Only this one waits; where the store is away, this fails as well and ends the round.
             Err(error) => self.put_off_longer(event, &error.to_string()).await?,
@@ -234,7 +234,8 @@ impl Inner {
         let pool = self.store.pool();
         let wait_ms = (FIRST_RETRY_MS << event.tries_n.saturating_sub(1).min(20)).min(MAX_RETRY_MS);
         tracing::error!(event = event.id, kind = event.kind, why, wait_ms, "an event could not be applied");
-        webhook_inbox::put_off(pool, &self.provider_name, &event.id, self.clock.now_ms() + wait_ms).await?;
+        let due_ms = self.clock.now_ms() + wait_ms;
+        webhook_inbox::put_off(pool, &self.provider_name, &event.id, Tried::InVain, due_ms).await?;
         if event.tries_n >= LISTED_AFTER_TRIES
             && let Some(intent) = &event.intent
         {
