@@ -10,7 +10,7 @@ use crate::store::StoreError;
 use crate::waitlist::{WaitlistError, WaitlistRefusal};
 use seatwire_proto::client::{FieldError, Refused};
 use seatwire_proto::code::ErrorCode;
-use seatwire_proto::server::ErrorObject;
+use seatwire_proto::server::{ErrorObject, TicketState};
 use serde_json::json;
 
 /// When to come back while a store is down.
@@ -161,6 +161,20 @@ pub fn checkout_refusal(refusal: &CheckoutRefusal) -> ErrorObject {
         R::LimitExceeded { limit, used } => {
             refuse(ErrorCode::LimitExceeded).with_data(json!({"limit": limit, "used": used}))
         }
+        R::CardLimitExceeded { limit, used } => {
+            let text = "this card pays for no more seats of this event";
+            ErrorObject::new(ErrorCode::LimitExceeded, text)
+                .with_data(json!({"limit": limit, "used": used, "of": "card"}))
+        }
+        R::TicketOver { state } => bad_field(&FieldError::new(
+            "/ticket",
+            match state {
+                TicketState::Used => "the ticket was used at a door",
+                TicketState::Transferred => "the ticket was passed on already",
+                TicketState::Void => "the ticket was given back",
+                TicketState::Valid => "the ticket cannot be passed on now",
+            },
+        )),
         R::MethodNotCounted => bad_field(&FieldError::new(
             "/payment/method",
             "this event limits seats per card, and no card is shown behind this method",

@@ -360,7 +360,7 @@ impl Inner {
         limits: &Limits,
     ) -> Result<CheckoutRefusal, StoreError> {
         let used = instrument_use::used(self.store.pool(), row.event, instrument.unwrap_or_default()).await?;
-        Ok(CheckoutRefusal::LimitExceeded { limit: limits.seats_per_instrument.unwrap_or_default(), used })
+        Ok(CheckoutRefusal::CardLimitExceeded { limit: limits.seats_per_instrument.unwrap_or_default(), used })
     }
 
     /// Whether nothing may be charged for the order any more.

@@ -4,6 +4,7 @@ use crate::inventory::InventoryError;
 use crate::store::StoreError;
 use seatwire_proto::id::OrderId;
 use seatwire_proto::seat::SeatIndex;
+use seatwire_proto::server::TicketState;
 use serde::{Deserialize, Serialize};
 
 /// Why a command of the till was refused. Serialised under its key, so names and fields are kept.
@@ -46,10 +47,22 @@ pub enum CheckoutRefusal {
         /// Had already.
         used: u32,
     },
+    /// The card has its fill.
+    CardLimitExceeded {
+        /// Seats and places allowed.
+        limit: u32,
+        /// Had already.
+        used: u32,
+    },
     /// The event limits seats a card, and the provider shows no card behind this payment method.
     MethodNotCounted,
     /// No such order of this identity.
     OrderNotFound,
+    /// The ticket no longer admits, so it cannot be passed on.
+    TicketOver {
+        /// How it stands.
+        state: TicketState,
+    },
     /// It is paid.
     AlreadyPaid,
     /// A payment is open; its outcome comes by itself.

@@ -258,6 +258,19 @@ pub async fn at_the_door(
     .transpose()
 }
 
+/// Whether a code is that of a ticket of another event.
+///
+/// # Errors
+/// When Postgres cannot answer.
+pub async fn is_of_other_event(executor: impl PgExecutor<'_>, event: EventId, code: &str) -> Result<bool, StoreError> {
+    let found = sqlx::query_scalar!(
+        r#"select exists (select from tickets where code = $1 and event_id <> $2) as "is_there!""#,
+        code,
+        event.uuid()
+    );
+    Ok(found.fetch_one(executor).await?)
+}
+
 /// Tickets of an order that still admit, counted by line.
 ///
 /// # Errors

@@ -58,7 +58,9 @@ impl Inner {
         let now_ms = self.clock.now_ms();
         let mut transaction = crate::store::begin(self.store.pool()).await?;
         let Some(known) = ticket::at_the_door(&mut *transaction, event, &code).await? else {
-            return Ok(Admission::Unknown);
+            let is_ours = ticket::is_of_other_event(&mut *transaction, event, &code).await?;
+            transaction.rollback().await.map_err(StoreError::from)?;
+            return Ok(if is_ours { Admission::OtherEvent } else { Admission::Unknown });
         };
         // A refund counts the tickets that admit and then makes them void: none may be used in between.
         order::lock(&mut transaction, known.order).await?;
@@ -87,8 +89,8 @@ impl Inner {
             return Ok(*answer);
         }
         match self.pass_on_claimed(ask).await {
-            Ok(Some(order)) => Ok(CheckoutAnswer { outcome: Ok(order), is_replayed: false }),
-            Ok(None) => Ok(self.answer(identity, key, Err(CheckoutRefusal::OrderNotFound)).await),
+            Ok(Ok(order)) => Ok(CheckoutAnswer { outcome: Ok(order), is_replayed: false }),
+            Ok(Err(refusal)) => Ok(self.answer(identity, key, Err(refusal)).await),
             Err(error) => {
                 self.give_up_claim(identity, key).await;
                 Err(error)
@@ -96,7 +98,7 @@ impl Inner {
         }
     }
 
-    async fn pass_on_claimed(&self, ask: &PassOn) -> Result<Option<Order>, CheckoutError> {
+    async fn pass_on_claimed(&self, ask: &PassOn) -> Result<Result<Order, CheckoutRefusal>, CheckoutError> {
         let (identity, id) = (ask.request.identity, ask.request.order);
         let pool = self.store.pool();
         let now_ms = self.clock.now_ms();
@@ -104,16 +106,22 @@ impl Inner {
         let mut transaction = crate::store::begin(pool).await?;
         // A refund of the order sees the ticket before it was passed on or after, never between.
         let row = order::lock(&mut transaction, id).await?.filter(|row| row.identity == identity);
-        let Some(row) = row else { return Ok(None) };
+        let Some(row) = row else { return Ok(Err(CheckoutRefusal::OrderNotFound)) };
         let code = letters(CODE_LEN);
         let passed = ticket::pass_on(&mut transaction, row.event, row.id, ask.ticket, holder, &code, now_ms).await?;
-        let Some(passed) = passed else { return Ok(None) };
+        let Some(passed) = passed else {
+            let own = ticket::of_order(&mut *transaction, row.event, row.id, false).await?;
+            transaction.rollback().await.map_err(StoreError::from)?;
+            let known = own.into_iter().find(|known| known.id == ask.ticket);
+            return Ok(Err(known
+                .map_or(CheckoutRefusal::OrderNotFound, |known| CheckoutRefusal::TicketOver { state: known.state })));
+        };
         owe::after_pass_on(&mut transaction, &row, ask.ticket, passed.id, now_ms).await?;
         let view = self.view_by(&mut *transaction, &row).await?;
         let answer = serde_json::json!({"order": view});
         order_command::finish(&mut *transaction, identity, &ask.request.key, &answer).await?;
         transaction.commit().await.map_err(StoreError::from)?;
-        Ok(Some(view))
+        Ok(Ok(view))
     }
 
     /// Those of these tickets that admit, as a document to print.

@@ -36,7 +36,8 @@ async fn a_card_pays_for_so_many_seats_whoever_uses_it() {
     till.bought(first, &hold, "pm_card_visa").await;
     let (second, hold) = till.buyer_with(&[3, 4]).await;
     let refused = till.checkout(second, &hold, "pm_card_visa").await;
-    assert_eq!(limit_of(&refused), ("limit_exceeded", &json!({"limit": 3, "used": 2})));
+    assert_eq!(limit_of(&refused), ("limit_exceeded", &json!({"limit": 3, "used": 2, "of": "card"})));
+    assert!(refused["error"]["message"].as_str().is_some_and(|text| text.contains("card")), "{refused}");
     // No order was made, nothing was charged, and the basket is as it was.
     assert!(till.app.checkout.orders(second.0, None, 10).await.expect("reads").is_empty());
     assert_eq!(till.ledger().await["intents"].as_array().map(Vec::len), Some(1));
@@ -58,7 +59,7 @@ async fn another_card_takes_the_count_over_and_a_full_one_is_refused_before_it_i
     assert_eq!(order["state"], "payment_declined");
     let pay = |method: &str| json!({"order": order["id"], "payment": {"method": method}});
     let refused = till.call(second, "pay", pay("pm_card_visa")).await;
-    assert_eq!(limit_of(&refused), ("limit_exceeded", &json!({"limit": 2, "used": 2})));
+    assert_eq!(limit_of(&refused), ("limit_exceeded", &json!({"limit": 2, "used": 2, "of": "card"})));
     assert_eq!(till.order(second, &order["id"]).await["state"], "payment_declined", "nothing changed");
     assert_eq!(used(&till).await, 3);
     assert_eq!(till.call(second, "pay", pay("pm_card_mastercard")).await["order"]["state"], "paid");
@@ -85,7 +86,7 @@ async fn two_identities_that_pay_with_one_card_at_once_do_not_pass_its_limit() {
         let (x, y) = tokio::join!(till.checkout(a, &hold_a, &method), till.checkout(b, &hold_b, &method));
         let (paid, refused) = if x["ok"] == true { (x, y) } else { (y, x) };
         assert_eq!(paid["order"]["state"], "paid", "{paid}");
-        assert_eq!(limit_of(&refused), ("limit_exceeded", &json!({"limit": 2, "used": 2})));
+        assert_eq!(limit_of(&refused), ("limit_exceeded", &json!({"limit": 2, "used": 2, "of": "card"})));
     }
     assert_eq!(used(&till).await, 12);
     till.check_books().await;

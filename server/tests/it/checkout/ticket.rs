@@ -90,6 +90,12 @@ async fn a_ticket_admits_once_also_when_two_doors_scan_together() {
     assert_eq!(scan(&north, &scene.event, &edited, "a", "5").await["reason"], "forged");
     let elsewhere = seatwire_proto::id::EventId::generate().to_string();
     assert_eq!(scan(&north, &elsewhere, text(&tickets[3], "qr"), "a", "6").await["reason"], "wrong_event");
+    assert_eq!(
+        scan(&north, &elsewhere, text(&tickets[3], "code"), "a", "7").await["reason"],
+        "wrong_event",
+        "typed in"
+    );
+    assert_eq!(scan(&north, &elsewhere, "ABCDEFGH", "a", "8").await["reason"], "unknown");
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -208,9 +214,20 @@ async fn a_ticket_passed_on_has_another_code_and_the_old_one_admits_nobody() {
     let (status, refused) = guest.post(&path, "k", eve).await;
     assert_eq!((status, &refused["error"]["code"]), (422, &json!("key_reused")), "{refused}");
     let (status, refused) = guest.post(&path, "k2", to.clone()).await;
-    assert_eq!((status, &refused["error"]["code"]), (404, &json!("order_not_found")), "once: {refused}");
-    let (status, refused) = guest.post(&path, "k2", to).await;
-    assert_eq!((status, &refused["replayed"]), (404, &json!(true)), "{refused}");
+    assert_eq!((status, &refused["error"]["code"]), (400, &json!("bad_field")), "once: {refused}");
+    let (status, refused) = guest.post(&path, "k2", to.clone()).await;
+    assert_eq!((status, &refused["replayed"]), (400, &json!(true)), "{refused}");
+    // Nor what was used; the ticket is named, not the order. What is no ticket of the order is not found.
+    let second = &order["tickets"][1];
+    assert_eq!(scan(&north, &scene.event, text(second, "qr"), "a", "3").await["admitted"], true);
+    let used = format!("/v1/orders/{}/tickets/{}/transfer", text(&order, "id"), text(second, "id"));
+    let (status, refused) = guest.post(&used, "k3", to.clone()).await;
+    let error = &refused["error"];
+    assert_eq!((status, &error["code"], &error["data"]["path"]), (400, &json!("bad_field"), &json!("/ticket")));
+    assert!(error["message"].as_str().is_some_and(|text| text.contains("used")), "{refused}");
+    let nowhere = used.replace(text(second, "id"), &seatwire_proto::id::TicketId::generate().to_string());
+    let (status, refused) = guest.post(&nowhere, "k4", to).await;
+    assert_eq!((status, &refused["error"]["code"]), (404, &json!("order_not_found")), "{refused}");
     let passed: i64 = sqlx::query_scalar("select count(*) from tickets where holder_email is not null")
         .fetch_one(scene.stage.store.pool())
         .await
@@ -300,7 +317,8 @@ async fn a_refund_racing_with_a_transfer_or_a_door_ends_with_one_of_both() {
             let path = format!("/v1/orders/{}/tickets/{}/transfer", text(&order, "id"), text(ticket, "id"));
             let to = json!({"to": {"name": "Bob", "email": "bob@example.org"}});
             let (refunded, (status, body)) = tokio::join!(given_back, guest.post(&path, "k", to));
-            assert!(status == 200 || status == 404, "{status} {body}");
+            let is_over = status == 400 && body["error"]["data"]["path"] == "/ticket";
+            assert!(status == 200 || is_over, "{status} {body}");
             (refunded, status == 200)
         } else {
             let scanned = scan(&south, &scene.event, text(ticket, "qr"), "a", "s");
