@@ -13,6 +13,8 @@ use std::time::Duration;
 
 /// The API of the provider `stripe`.
 const STRIPE_URL: &str = "https://api.stripe.com";
+/// After this hardly a bank still thinks.
+const IDLE: Duration = Duration::from_secs(30);
 
 /// A secret: Debug shows that it is there, not what it is.
 #[derive(Clone, PartialEq, Eq)]
@@ -194,14 +196,15 @@ pub struct CheckoutConfig {
     /// Between two reads of the provider's list of events. `SEATWIRE_POLL_PROVIDER_MS`, default 60,000 ms. Too high: with
     /// a dead webhook endpoint buyers wait longer; too low: the provider's budget is spent on looking.
     pub poll_interval: Duration,
-    /// Longest wait for the provider. `SEATWIRE_PAYMENT_TIMEOUT_MS`, default 20,000 ms.
+    /// Longest wait for the provider. `SEATWIRE_PAYMENT_TIMEOUT_MS`, default 20,000 ms; not above `SEATWIRE_UNKNOWN_SOFT_MS`.
     pub payment_timeout: Duration,
     /// Longest wait of a buyer before the answer goes on by push. Default 5,000 ms.
     pub answer_within: Duration,
     /// How long an unknown payment may stay unknown before we try to cancel it. `SEATWIRE_UNKNOWN_SOFT_MS`, default 5 min.
     pub unknown_soft: Duration,
     /// How long after a lost answer an intent that the provider calls idle is cancelled. `SEATWIRE_UNKNOWN_IDLE_MS`, default
-    /// 30 s. Too low: what a slow bank would still approve is given up; too high: buyers wait for what never began.
+    /// 30 s, or what is next to it between the longest wait and the soft deadline, where it must lie. Too low: what a slow
+    /// bank would still approve is given up; too high: buyers wait for what never began.
     pub unknown_idle: Duration,
     /// How long seats stay reserved while it is unknown. `SEATWIRE_UNKNOWN_HARD_MS`, default 15 min.
     pub unknown_hard: Duration,
@@ -256,6 +259,9 @@ impl Config {
         if is_stripe && env.text("SEATWIRE_PAYMENT_KEY").is_none() {
             return Err(ConfigError::new("SEATWIRE_PAYMENT_KEY", "must be set with SEATWIRE_PAYMENT_PROVIDER=stripe"));
         }
+        let payment_timeout = env.millis("SEATWIRE_PAYMENT_TIMEOUT_MS", 100..=120_000, 20_000)?;
+        let unknown_soft = env.millis("SEATWIRE_UNKNOWN_SOFT_MS", 100..=86_400_000, 300_000)?;
+        let idle_default_ms = IDLE.min(unknown_soft).max(payment_timeout).as_millis() as u32;
         let config = Self {
             listen: env.parse(
                 "SEATWIRE_LISTEN",
@@ -324,10 +330,10 @@ impl Config {
                 payment_key: Secret::new(env.text("SEATWIRE_PAYMENT_KEY").unwrap_or_else(|| "sk_test_paysim".into())),
                 webhook_secrets: env.list("SEATWIRE_WEBHOOK_SECRETS").into_iter().map(Secret::new).collect(),
                 poll_interval: env.millis("SEATWIRE_POLL_PROVIDER_MS", 20..=3_600_000, 60_000)?,
-                payment_timeout: env.millis("SEATWIRE_PAYMENT_TIMEOUT_MS", 100..=120_000, 20_000)?,
+                payment_timeout,
                 answer_within: env.millis("SEATWIRE_ANSWER_WITHIN_MS", 100..=60_000, 5_000)?,
-                unknown_soft: env.millis("SEATWIRE_UNKNOWN_SOFT_MS", 100..=86_400_000, 300_000)?,
-                unknown_idle: env.millis("SEATWIRE_UNKNOWN_IDLE_MS", 100..=86_400_000, 30_000)?,
+                unknown_soft,
+                unknown_idle: env.millis("SEATWIRE_UNKNOWN_IDLE_MS", 100..=86_400_000, idle_default_ms)?,
                 unknown_hard: env.millis("SEATWIRE_UNKNOWN_HARD_MS", 100..=86_400_000, 900_000)?,
                 action_deadline: env.millis("SEATWIRE_ACTION_MS", 100..=86_400_000, 600_000)?,
                 reconcile_interval: env.millis("SEATWIRE_RECONCILE_MS", 20..=60_000, 1_000)?,
@@ -357,6 +363,15 @@ impl Config {
                 "SEATWIRE_MAIL_FROM",
                 "expected a name and an address: Shop <shop@example.org>",
             ));
+        }
+        if self.checkout.payment_timeout > self.checkout.unknown_soft {
+            return Err(ConfigError::new("SEATWIRE_PAYMENT_TIMEOUT_MS", "must not be above SEATWIRE_UNKNOWN_SOFT_MS"));
+        }
+        if self.checkout.unknown_idle < self.checkout.payment_timeout {
+            return Err(ConfigError::new("SEATWIRE_UNKNOWN_IDLE_MS", "must not be below SEATWIRE_PAYMENT_TIMEOUT_MS"));
+        }
+        if self.checkout.unknown_idle > self.checkout.unknown_soft {
+            return Err(ConfigError::new("SEATWIRE_UNKNOWN_IDLE_MS", "must not be above SEATWIRE_UNKNOWN_SOFT_MS"));
         }
         if self.checkout.unknown_soft > self.checkout.unknown_hard {
             return Err(ConfigError::new("SEATWIRE_UNKNOWN_SOFT_MS", "must not be above SEATWIRE_UNKNOWN_HARD_MS"));
@@ -413,10 +428,26 @@ mod tests {
             ("SEATWIRE_TICK_MIN_MS", "900"),
             ("SEATWIRE_LOG_KEPT_DAYS", "3"),
             ("SEATWIRE_PAYMENT_PROVIDER", "cash"),
+            ("SEATWIRE_UNKNOWN_IDLE_MS", "19999"),
+            ("SEATWIRE_UNKNOWN_IDLE_MS", "300001"),
+            ("SEATWIRE_UNKNOWN_SOFT_MS", "900001"),
         ] {
             let error = Config::from_pairs([(name, value)]).expect_err(name).to_string();
             assert!(error.starts_with(name) && !error.contains('\n'), "{error}");
         }
+    }
+
+    #[test]
+    fn the_half_minute_of_an_idle_payment_lies_between_the_longest_wait_and_the_soft_deadline() {
+        let idle = |timeout_ms, soft_ms| {
+            Config::from_pairs([("SEATWIRE_PAYMENT_TIMEOUT_MS", timeout_ms), ("SEATWIRE_UNKNOWN_SOFT_MS", soft_ms)])
+                .map(|config| config.checkout.unknown_idle.as_millis())
+        };
+        assert_eq!(idle("20000", "300000").expect("fits"), 30_000);
+        assert_eq!(idle("120000", "300000").expect("fits"), 120_000, "as long as an answer is waited for");
+        assert_eq!(idle("500", "2000").expect("fits"), 2_000, "nothing is left to do behind the soft deadline");
+        let error = idle("2001", "2000").expect_err("nothing lies between").to_string();
+        assert!(error.starts_with("SEATWIRE_PAYMENT_TIMEOUT_MS") && error.contains("SOFT"), "{error}");
     }
 
     #[test]

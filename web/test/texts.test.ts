@@ -2,6 +2,7 @@
 import { readFileSync } from "node:fs";
 import { describe, expect, it } from "vitest";
 import { CODES } from "../src/proto/codes";
+import { refusalText, t } from "../src/ui/texts";
 import { de } from "../src/ui/texts_de";
 import { en, type Texts } from "../src/ui/texts_en";
 
@@ -46,4 +47,11 @@ it("codes and numbers are those of the protocol's vectors", () => {
     .map((reply: { text: string }) => JSON.parse(reply.text).error)
     .map(({ code, number }: { code: string; number: number }) => [code, number]);
   expect(Object.fromEntries(told)).toEqual(CODES);
+});
+
+it.each([en, de])("a limit is said to be the card's where it is", (texts) => {
+  t.value = texts;
+  expect(refusalText({ code: "limit_exceeded", data: { limit: 2, used: 2, of: "card" } })).toBe(texts.cardLimit);
+  expect(refusalText({ code: "limit_exceeded", data: { limit: 2, used: 2 } })).toBe(texts.errors.limit_exceeded);
+  expect(refusalText({ code: "sold_out" })).toBe(texts.errors.sold_out);
 });

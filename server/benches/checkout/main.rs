@@ -347,7 +347,11 @@ async fn confirms(home: &Path) {
 async fn late(home: &Path) {
     let sim = Sim::start(&home.join("sim-late"));
     // The deadlines of a quarter of an hour in seconds.
-    let settings = [("SEATWIRE_UNKNOWN_SOFT_MS", "1000"), ("SEATWIRE_UNKNOWN_HARD_MS", "2000")];
+    let settings = [
+        ("SEATWIRE_PAYMENT_TIMEOUT_MS", "1000"),
+        ("SEATWIRE_UNKNOWN_SOFT_MS", "1000"),
+        ("SEATWIRE_UNKNOWN_HARD_MS", "2000"),
+    ];
     let shop = Shop::start(&home.join("shop-late"), &sim.url, &settings);
     subscribe(&Caller::to(&sim.url), &shop).await;
     let caller = Caller::to(&shop.url);

@@ -87,7 +87,12 @@ impl Inner {
                 Some(self.write(row.id, &[News::Declined { reason: &reason, charge: charge.as_deref() }]).await?)
             }
             // Nothing was begun in all that time, so nothing can have been charged.
-            Err(ProviderError::NotBegun(why) | ProviderError::Busy(why) | ProviderError::Unauthorized(why)) => {
+            Err(
+                ProviderError::NotBegun(why)
+                | ProviderError::Busy(why)
+                | ProviderError::Locked(why)
+                | ProviderError::Unauthorized(why),
+            ) => {
                 tracing::warn!(order = %row.id, %why, "the provider could not be asked");
                 Some(self.write(row.id, &[News::Declined { reason: UNAVAILABLE, charge: None }]).await?)
             }
@@ -133,6 +138,8 @@ impl Inner {
                 let is_of_this_attempt = match (row.state, charge) {
                     (OrderState::ActionRequired | OrderState::Processing, _) => true,
                     (_, Some(charge)) => !is_known_charge(self.store.pool(), row.id, charge).await?,
+                    // There is none before the first.
+                    (OrderState::Confirming | OrderState::PaymentUnknown, None) => row.attempts_n == 1,
                     (_, None) => false,
                 };
                 if !is_of_this_attempt {

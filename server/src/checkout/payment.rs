@@ -137,6 +137,10 @@ pub enum ProviderError {
     /// The provider is there, but too busy to begin: the same key may ask again, later.
     #[error("busy: {0}")]
     Busy(String),
+    /// The provider did not begin because another call is at work on the same intent or charge. That says nothing of its
+    /// load: the same key may ask again.
+    #[error("locked: {0}")]
+    Locked(String),
     /// Another call by the same key is being worked on: asking again by that key will tell.
     #[error("in flight: {0}")]
     InFlight(String),

@@ -127,7 +127,12 @@ impl Inner {
         match self.provider.intent(intent).await {
             Ok(seen) => Ok(match self.write_seen(row, &seen).await? {
                 Some(Stepped::Moved(_)) => Looked::Moved,
-                None if seen.status == IntentStatus::Open => Looked::Idle,
+                // A decline that names no charge may be this attempt's, and then the buyer may pay again.
+                None if seen.status == IntentStatus::Open
+                    && seen.decline.as_ref().is_none_or(|decline| decline.charge.is_some()) =>
+                {
+                    Looked::Idle
+                }
                 Some(Stepped::Stays(_)) | None => Looked::Waiting,
             }),
             Err(error) => {

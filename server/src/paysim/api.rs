@@ -6,7 +6,7 @@ use super::bank::{KeyCheck, NewIntent, Verdict};
 use super::fault::{Mishap, Outage};
 use super::form::Form;
 use super::list::Page;
-use super::method::{Behaviour, behaviour};
+use super::method::{Behaviour, NOT_APPROVED, behaviour};
 use super::object::Settlement;
 use super::page;
 use super::reply::Reply;
@@ -271,6 +271,10 @@ async fn confirm(sim: &Arc<Sim>, call: &Call, id: &str) -> Outcome {
             if is_charged {
                 finish(Verdict::Charge);
             }
+            Outcome::Reply(api_error())
+        }
+        Behaviour::FailDeclined => {
+            finish(Verdict::Refuse(NOT_APPROVED));
             Outcome::Reply(api_error())
         }
         Behaviour::BusyOnce => {

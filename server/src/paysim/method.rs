@@ -12,6 +12,13 @@ pub(super) struct DeclineWords {
     pub message: &'static str,
 }
 
+/// A buyer who did not approve.
+pub(super) const NOT_APPROVED: DeclineWords = DeclineWords {
+    code: "payment_intent_authentication_failure",
+    decline_code: "authentication_failed",
+    message: "The buyer did not approve the payment.",
+};
+
 /// What a confirmation does.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Behaviour {
@@ -36,6 +43,8 @@ pub(super) enum Behaviour {
         /// Whether it charges all the same.
         is_charged: bool,
     },
+    /// Declines before anything is charged, and answers 500.
+    FailDeclined,
     /// Answers 429 to the first try of an intent, then charges.
     BusyOnce,
     /// Goes to `processing` and settles later.
@@ -81,6 +90,7 @@ pub(super) fn behaviour(method: &str) -> Option<Behaviour> {
         "timeout_not_charged" => Behaviour::Hang { is_charged: false },
         "500_charged" => Behaviour::Fail { is_charged: true },
         "500_not_charged" => Behaviour::Fail { is_charged: false },
+        "500_declined" => Behaviour::FailDeclined,
         "429_then_ok" => Behaviour::BusyOnce,
         "processing_then_ok" => Behaviour::Process { after_ms: PROCESSING_MS, is_charged: true },
         "processing_then_fail" => Behaviour::Process { after_ms: PROCESSING_MS, is_charged: false },

@@ -10,7 +10,7 @@ import { BackIcon, LockIcon } from "./icons";
 import { Spinner } from "./page";
 import { FIRST_METHOD, PaymentChoice } from "./payment_choice";
 import { go } from "./router";
-import { errorText, lang, t } from "./texts";
+import { lang, refusalText, t } from "./texts";
 import { Timer } from "./timer";
 
 const BUYER_ITEM = "seatwire.buyer";
@@ -70,7 +70,7 @@ export function CheckoutForm({ hold, left, totalMs, paying, back }: Props) {
     refusal.value =
       answer.error.code === "price_changed" && typeof total === "number"
         ? t.value.totalChanged(money(total, hold.currency))
-        : errorText(answer.error.code);
+        : refusalText(answer.error);
     if (answer.error.code === "hold_locked" && typeof answer.error.data?.order === "string") {
       go(`/orders/${answer.error.data.order}`);
     }

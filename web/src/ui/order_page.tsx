@@ -15,7 +15,7 @@ import { Failed, Spinner, usePageTitle } from "./page";
 import { FIRST_METHOD, PaymentChoice } from "./payment_choice";
 import { ReadAgain } from "./read_again";
 import { lineWords } from "./seat_words";
-import { errorText, t } from "./texts";
+import { errorText, refusalText, t } from "./texts";
 import { Tickets } from "./tickets";
 
 /** Pushes tell first; this asks anyway, for a page whose socket is blocked. */
@@ -203,7 +203,7 @@ function PayAgain({ order, secret }: { order: Order; secret?: string }) {
       : app.shop.pay(order.id, method.value));
     busy.value = false;
     if (answer.ok) app.shop.putOrder(answer.order);
-    if (!answer.ok) refusal.value = errorText(answer.error.code);
+    if (!answer.ok) refusal.value = refusalText(answer.error);
   };
   return (
     <form class="box" onSubmit={pay}>

@@ -45,3 +45,8 @@ export function startLanguage(): Promise<void> {
 export function errorText(code: string): string {
   return t.value.errors[code as ErrorCode] ?? t.value.errors.internal;
 }
+
+/** What a refusal says, also where its code alone says too little. */
+export function refusalText({ code, data }: { code: string; data?: Record<string, unknown> }): string {
+  return code === "limit_exceeded" && data?.of === "card" ? t.value.cardLimit : errorText(code);
+}

@@ -248,6 +248,7 @@ export const de: Texts = {
   refundedAmount: (amount) => `${amount} erstattet`,
   orderedOn: (when) => `Bestellt ${when}`,
   moreFromEvent: "Zurück zum Saalplan",
+  cardLimit: "So viele Plätze gibt es mit einer Karte nicht. Nimm eine andere Karte oder weniger Plätze.",
 
   errors: {
     offline: "Keine Verbindung. Bitte versuche es noch einmal.",

@@ -256,6 +256,7 @@ export const en = {
   refundedAmount: (amount: string) => `${amount} returned`,
   orderedOn: (when: string) => `Ordered ${when}`,
   moreFromEvent: "Back to the seat map",
+  cardLimit: "One card cannot pay for that many seats of this event. Try another card, or fewer seats.",
 
   errors: {
     offline: "No connection. Please try again.",

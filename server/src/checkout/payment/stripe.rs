@@ -340,19 +340,29 @@ impl Provider {
                     }
                     Err(ProviderError::Busy(_)) => self.busy.lock().gave_up(Instant::now()),
                     // It was not reached, or said nothing: nothing is known of how busy it is.
-                    Err(ProviderError::NotBegun(_) | ProviderError::Unknown(_) | ProviderError::InFlight(_)) => {}
+                    Err(
+                        ProviderError::NotBegun(_)
+                        | ProviderError::Unknown(_)
+                        | ProviderError::InFlight(_)
+                        | ProviderError::Locked(_),
+                    ) => {}
                     _ => self.busy.lock().let_through(),
                 }
             }
             match answer {
-                Err(ProviderError::NotBegun(why) | ProviderError::Busy(why) | ProviderError::InFlight(why))
-                    if is_in_time =>
-                {
+                Err(
+                    ProviderError::NotBegun(why)
+                    | ProviderError::Busy(why)
+                    | ProviderError::Locked(why)
+                    | ProviderError::InFlight(why),
+                ) if is_in_time => {
                     tracing::debug!(%why, path, "the provider did not begin; asking again by the same key");
                     tokio::time::sleep(backoff.mul_f64(rand::random_range(0.5..1.0))).await;
                     backoff = (backoff * 2).min(MAX_BACKOFF);
                 }
-                Err(ProviderError::NotBegun(why) | ProviderError::Busy(why)) if was_in_flight => {
+                Err(ProviderError::NotBegun(why) | ProviderError::Busy(why) | ProviderError::Locked(why))
+                    if was_in_flight =>
+                {
                     return Err(ProviderError::Unknown(why));
                 }
                 done => return done,

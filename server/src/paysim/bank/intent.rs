@@ -2,7 +2,7 @@
 //! with a call; every change goes through [`Bank::record`], which tells of it.
 
 use super::{Bank, Books, Line, no_such, word};
-use crate::paysim::method::{Behaviour, DeclineWords, behaviour};
+use crate::paysim::method::{Behaviour, DeclineWords, NOT_APPROVED, behaviour};
 use crate::paysim::object::{Charge, Intent, IntentStatus, PayError, Settlement};
 use crate::paysim::reply::Reply;
 use std::collections::BTreeMap;
@@ -32,6 +32,8 @@ pub(in crate::paysim) enum Verdict {
     Charge,
     /// Declined.
     Decline(DeclineWords),
+    /// Declined before it came to a charge.
+    Refuse(DeclineWords),
     /// The buyer must approve.
     Action,
     /// Later.
@@ -138,6 +140,10 @@ impl Bank {
                 self.decline(&mut intent, words);
                 &["charge.failed", "payment_intent.payment_failed"]
             }
+            Verdict::Refuse(words) => {
+                refuse(&mut intent, words, None);
+                &["payment_intent.payment_failed"]
+            }
             Verdict::Action => {
                 intent.status = IntentStatus::RequiresAction;
                 intent.last_error = None;
@@ -174,12 +180,7 @@ impl Bank {
                 self.charge(&mut intent);
                 &["charge.succeeded", "payment_intent.succeeded"]
             } else {
-                let words = DeclineWords {
-                    code: "payment_intent_authentication_failure",
-                    decline_code: "authentication_failed",
-                    message: "The buyer did not approve the payment.",
-                };
-                self.decline(&mut intent, words);
+                self.decline(&mut intent, NOT_APPROVED);
                 &["payment_intent.payment_failed"]
             };
             self.record(&mut books, id, intent.clone(), kinds);
@@ -252,15 +253,10 @@ impl Bank {
 
     fn decline(&self, intent: &mut Intent, words: DeclineWords) {
         let id = format!("ch_{}", word(24));
-        let failure = PayError {
-            code: words.code.to_owned(),
-            decline_code: words.decline_code.to_owned(),
-            message: words.message.to_owned(),
-            charge: Some(id.clone()),
-        };
-        let method = intent.method.take().unwrap_or_default();
+        let method = intent.method.clone().unwrap_or_default();
+        refuse(intent, words, Some(&id));
         let created_s = self.clock.now_ms() / 1_000;
-        let failure_of_charge = Some(failure.clone());
+        let failure_of_charge = intent.last_error.clone();
         intent.charges.push(Charge {
             id,
             created_s,
@@ -269,9 +265,6 @@ impl Bank {
             failure: failure_of_charge,
             refunded_minor: 0,
         });
-        intent.status = IntentStatus::RequiresPaymentMethod;
-        intent.last_error = Some(failure);
-        intent.settlement = None;
     }
 
     /// Writes an intent as it stands now, and that it came so.
@@ -287,6 +280,19 @@ impl Bank {
         books.append(&self.ledger, &Line::Intent(Box::new(intent.clone())));
         books.intents.insert(id.to_owned(), intent);
     }
+}
+
+/// An intent declined with these words; `charge` is the failed one, where it came to one.
+fn refuse(intent: &mut Intent, words: DeclineWords, charge: Option<&str>) {
+    intent.method = None;
+    intent.status = IntentStatus::RequiresPaymentMethod;
+    intent.last_error = Some(PayError {
+        code: words.code.to_owned(),
+        decline_code: words.decline_code.to_owned(),
+        message: words.message.to_owned(),
+        charge: charge.map(str::to_owned),
+    });
+    intent.settlement = None;
 }
 
 fn unexpected_state(intent: &Intent, doing: &str) -> Reply {

@@ -10,6 +10,7 @@ use seatwire::config::Secret;
 use seatwire::paysim::PaysimConfig;
 use seatwire::shutdown::Shutdown;
 use seatwire_proto::id::OrderId;
+use serde_json::json;
 use std::time::Duration;
 
 async fn simulator() -> String {
@@ -165,4 +166,35 @@ async fn a_provider_that_limits_our_rate_closes_no_till() {
         assert!(matches!(answer, Err(ProviderError::Busy(_))), "{answer:?}");
     }
     assert!(provider.is_open(), "it is there, and says so");
+}
+
+/// A provider that answers every call with a 429 of this code.
+async fn one_that_says(code: &'static str) -> String {
+    let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.expect("a port");
+    let url = format!("http://{}", listener.local_addr().expect("an address"));
+    let router = axum::Router::new().fallback(move || async move {
+        let body = json!({"error": {"type": "invalid_request_error", "code": code, "message": "not now"}});
+        (http::StatusCode::TOO_MANY_REQUESTS, axum::Json(body))
+    });
+    tokio::spawn(async move { axum::serve(listener, router).await });
+    url
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn only_a_429_about_load_makes_us_ask_less_and_closes_tills() {
+    for (code, is_load) in [("lock_timeout", false), ("rate_limit", true)] {
+        let url = one_that_says(code).await;
+        let provider = Provider::new(&url, Secret::new("sk_test_it"), Duration::from_secs(1)).expect("a client");
+        let currency = "EUR".parse().expect("a currency");
+        let new =
+            NewIntent { order: OrderId::generate(), reference: "ABCDEFGH", amount_minor: 4750, currency, key: "k" };
+        let answer = provider.create_intent(&new, None).await;
+        if is_load {
+            assert!(matches!(answer, Err(ProviderError::Busy(_))), "{answer:?}");
+        } else {
+            assert!(matches!(answer, Err(ProviderError::Locked(_))), "{answer:?}");
+        }
+        assert_eq!((provider.is_jammed(), provider.share() < 1.0), (is_load, is_load), "{code}");
+        assert!(provider.is_open(), "{code}: it is there");
+    }
 }

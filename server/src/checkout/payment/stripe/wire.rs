@@ -138,6 +138,9 @@ pub(super) fn read_error(status: StatusCode, body: &[u8]) -> ProviderError {
     let message = error.message.clone().unwrap_or_default();
     match status {
         StatusCode::UNAUTHORIZED | StatusCode::FORBIDDEN => ProviderError::Unauthorized(message),
+        StatusCode::TOO_MANY_REQUESTS if error.code.as_deref() == Some("lock_timeout") => {
+            ProviderError::Locked(message)
+        }
         StatusCode::TOO_MANY_REQUESTS => ProviderError::Busy(message),
         StatusCode::CONFLICT => ProviderError::InFlight(message),
         StatusCode::PAYMENT_REQUIRED => ProviderError::Refused {
