@@ -99,15 +99,15 @@ async fn a_key_that_a_dead_node_has_claimed_is_free_before_its_time() {
     fields["key"] = key().into();
     till.app.checkout.crash_at(CrashPoint::Claimed);
     assert_eq!(till.call(buyer, "checkout", fields.clone()).await["error"]["code"], "internal");
-    // The clock stands: the claim's own time is never over.
-    assert_eq!(till.call(buyer, "checkout", fields.clone()).await["error"]["code"], "key_in_use", "its node lives");
+    // The clock stands: the claim's own time is never over. Whether this node's own word comes in time is the machine's affair,
+    // so the claim is made another's, who says nothing for itself.
     let pool = till.app.store.pool();
     let others = "with other as (
             insert into journal_writers (writer, alive_until_ms)
             values (gen_random_uuid(), (extract(epoch from now()) * 1000)::bigint + 3600000) returning writer)
         update order_commands set node = (select writer from other)";
     sqlx::query(others).execute(pool).await.expect("is another's");
-    assert_eq!(till.call(buyer, "checkout", fields.clone()).await["error"]["code"], "key_in_use", "that one lives too");
+    assert_eq!(till.call(buyer, "checkout", fields.clone()).await["error"]["code"], "key_in_use", "its node lives");
     let dies = "update journal_writers w set alive_until_ms = (extract(epoch from now()) * 1000)::bigint - 1
         from order_commands c where c.node = w.writer";
     sqlx::query(dies).execute(pool).await.expect("dies");
