@@ -137,7 +137,7 @@ mod tests {
         assert_eq!(pace.tick(500, STORM_PER_S), ms(50));
         assert_eq!(pace.tick(500, 2.0 * STORM_PER_S), ms(100));
         assert_eq!(pace.tick(500, 100.0 * STORM_PER_S), STORM_TICK);
-        assert_eq!(pace.tick(20_000, 100.0 * STORM_PER_S), ms(240));
+        assert_eq!(pace.tick(30_000, 100.0 * STORM_PER_S), ms(360));
         assert_eq!(pace.tick(1_000_000, 0.0), ms(500));
     }
 }
