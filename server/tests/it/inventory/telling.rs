@@ -26,6 +26,23 @@ async fn holds_written(stage: &Stage) -> i64 {
     sqlx::query_scalar(count).fetch_one(stage.store.pool()).await.expect("counts")
 }
 
+/// Redis is lost, with a journal that knows of no hold, as if it had come no farther than `seq`.
+async fn lose_redis(stage: &mut Stage, seq: i64) {
+    stage.redis.kill();
+    let pool = stage.store.pool();
+    sqlx::query("update journal_positions set seq = $1").bind(seq).execute(pool).await.expect("writes");
+    sqlx::query("delete from journal_records where has_hold").execute(pool).await.expect("writes");
+    stage.redis.restart().await;
+}
+
+/// None of them is told of a loss, after all that was on its way.
+async fn none_is_told(clients: [&mut Client; 2], why: &str) {
+    for client in clients {
+        client.call("ping", json!({"t0": 1})).await;
+        assert!(!client.has_push("hold.revoked"), "{why}");
+    }
+}
+
 #[tokio::test(flavor = "multi_thread")]
 async fn a_hold_sold_at_another_node_is_not_revoked_when_redis_is_lost() {
     let (mut stage, event) = Stage::with_event(&Draft::default()).await;
@@ -42,15 +59,9 @@ async fn a_hold_sold_at_another_node_is_not_revoked_when_redis_is_lost() {
     eventually("the shelf to know", || async { (holds_written(&stage).await == 0).then_some(()) }).await;
     let lost = hold(&mut loser, &event, &[5]).await;
     eventually("the journal", || async { (holds_written(&stage).await == 1).then_some(()) }).await;
-    stage.redis.kill();
-    let late = "update journal_positions set seq = 0; delete from journal_records where has_hold";
-    sqlx::raw_sql(late).execute(stage.store.pool()).await.expect("writes");
-    stage.redis.restart().await;
+    lose_redis(&mut stage, 0).await;
     told_twice(&mut loser, &lost).await;
-    for client in [&mut buyer, &mut device] {
-        client.call("ping", json!({"t0": 1})).await;
-        assert!(!client.has_push("hold.revoked"), "it was sold");
-    }
+    none_is_told([&mut buyer, &mut device], "it was sold").await;
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -75,15 +86,9 @@ async fn a_hold_given_back_at_another_node_is_not_revoked_when_redis_is_lost() {
     // Another one is answered and lost: as if the journal had come no farther.
     let lost = hold(&mut loser, &event, &[5]).await;
     journal(3).await;
-    stage.redis.kill();
-    let late = "update journal_positions set seq = 2; delete from journal_records where has_hold";
-    sqlx::raw_sql(late).execute(stage.store.pool()).await.expect("writes");
-    stage.redis.restart().await;
+    lose_redis(&mut stage, 2).await;
     told_twice(&mut loser, &lost).await;
-    for client in [&mut buyer, &mut device] {
-        client.call("ping", json!({"t0": 1})).await;
-        assert!(!client.has_push("hold.revoked"), "its owner gave it back");
-    }
+    none_is_told([&mut buyer, &mut device], "its owner gave it back").await;
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -100,16 +105,9 @@ async fn a_hold_given_back_a_moment_before_redis_is_lost_is_not_revoked() {
     for client in [&mut buyer, &mut device] {
         client.push_where("hold.update", |push| push["id"] == held["id"] && push["hold"].is_null()).await;
     }
-    stage.redis.kill();
-    // As if the journal had heard of nothing.
-    let late = "update journal_positions set seq = 0; delete from journal_records where has_hold";
-    sqlx::raw_sql(late).execute(stage.store.pool()).await.expect("writes");
-    stage.redis.restart().await;
+    lose_redis(&mut stage, 0).await;
     told_twice(&mut loser, &lost).await;
-    for client in [&mut buyer, &mut device] {
-        client.call("ping", json!({"t0": 1})).await;
-        assert!(!client.has_push("hold.revoked"), "its owner gave it back");
-    }
+    none_is_told([&mut buyer, &mut device], "its owner gave it back").await;
 }
 
 #[tokio::test(flavor = "multi_thread")]
