@@ -10,5 +10,7 @@ export default defineConfig({
     // A machine that has much else to do draws late.
     expect: { poll: { timeout: 20_000 } },
     fileParallelism: false,
+    // scripts/test.sh names those that needed it.
+    retry: 1,
   },
 });

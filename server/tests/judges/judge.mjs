@@ -99,10 +99,13 @@ const checks = {
   },
   async "webhooks are signed as the library expects"() {
     const paid = await create({ confirm: true, payment_method: "pm_card_visa" });
-    for (let n = 0; n < 500 && !told.some(({ body }) => body.includes(paid.id)); n++) {
+    // That it was created is told first, on a connection of its own.
+    const wanted = () => told.find(({ body }) => body.includes(paid.id) && body.includes("payment_intent.succeeded"));
+    for (let n = 0; n < 3000 && !wanted(); n++) {
       await new Promise((resolve) => setTimeout(resolve, 10));
     }
-    const { body, signature } = told.find(({ body }) => body.includes(paid.id) && body.includes("payment_intent.succeeded"));
+    assert.ok(wanted(), `no webhook tells that ${paid.id} succeeded, among ${told.length}`);
+    const { body, signature } = wanted();
     const event = stripe.webhooks.constructEvent(body, signature, secret);
     assert.equal(event.data.object.id, paid.id);
     assert.throws(() => stripe.webhooks.constructEvent(body, signature, "whsec_other"), Stripe.errors.StripeSignatureVerificationError);
