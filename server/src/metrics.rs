@@ -106,6 +106,8 @@ pub struct Metrics {
     pub store_failures: Family<StoreLabels, Counter>,
     /// Pushes that found too many waiting for Redis: only sockets of this node were told.
     pub pushes_dropped: Counter,
+    /// 1 while other nodes listen to this one's pushes, or it is not known; 0 while it is alone.
+    pub has_company: Gauge,
 }
 
 /// Labels of a command's time.
@@ -169,6 +171,7 @@ impl Metrics {
             outbox_waiting: Gauge::default(),
             store_failures: Family::default(),
             pushes_dropped: Counter::default(),
+            has_company: Gauge::default(),
         };
         let r = &mut metrics.registry;
         r.register("commands", "Commands by op and outcome", metrics.commands.clone());
@@ -231,6 +234,7 @@ impl Metrics {
         );
         r.register("outbox_waiting", "Outbox rows waiting", metrics.outbox_waiting.clone());
         r.register("pushes_dropped", "Pushes that other nodes were not told", metrics.pushes_dropped.clone());
+        r.register("has_company", "Whether other nodes listen to pushes of this one", metrics.has_company.clone());
         r.register("store_failures", "Calls that a store did not answer", metrics.store_failures.clone());
         metrics
     }

@@ -1,38 +1,30 @@
 //! What a session is told besides answers: pushes to one identity wherever its sockets are, to everyone who looks at an
 //! event, to all. Rooms above publish; sessions register as recipients. This node's sockets are told at once. To the other
-//! nodes pushes travel by Redis: those to identities in batches that every node hears (`sender/courier.rs`), those to an
-//! event on a channel of its own. They are hints: what matters is read again at the next `hello`.
+//! nodes, if there are any (`sender/company.rs`), pushes travel by Redis: those to identities in batches that every node
+//! hears (`sender/courier.rs`), those to an event on a channel of its own. They are hints: what matters is read again at the
+//! next `hello`.
 
+mod company;
 mod courier;
 mod listeners;
+mod publisher;
 
-use crate::masters::line::Line;
-use crate::masters::resp::encode_publish;
-use crate::masters::{Connector, Masters};
-use crate::metrics::{Metrics, StoreLabels, StoreName};
+use crate::metrics::Metrics;
 use crate::subscriber::{Hear, Subscriber, SubscriberError};
 use bytes::Bytes;
+use company::Company;
 use courier::Courier;
 pub use courier::cluster_channel;
 use dashmap::DashMap;
 use dashmap::mapref::entry::Entry;
-use fred::error::{Error, ErrorKind};
-use fred::types::config::Config;
 use listeners::Listeners;
 use parking_lot::RwLock;
+use publisher::Publisher;
 use seatwire_proto::client::Position;
 use seatwire_proto::code::CloseCode;
 use seatwire_proto::id::{EventId, HoldId, IdentityId, OrderId, SessionId};
 use seatwire_proto::server::{Order, OrderState, Push};
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
-use std::time::{Duration, Instant};
-
-/// Longest wait for a publication; a push that takes longer is worth nothing.
-const COMMAND_TIMEOUT: Duration = Duration::from_millis(500);
-
-/// Between two looks whether Redis is back.
-const RECONNECT_LOOK: Duration = Duration::from_millis(20);
 
 /// Somebody who is told things.
 pub trait Recipient: Send + Sync {
@@ -132,14 +124,13 @@ impl Identities {
 /// Hears the batches of other nodes.
 #[derive(Debug)]
 struct Post {
-    /// Tells our own batches from others'.
-    node: u64,
+    company: Arc<Company>,
     identities: Arc<Identities>,
 }
 
 impl Hear for Post {
     fn message(&self, _: &str, payload: &[u8]) {
-        let unread = courier::unpack(self.node, payload, |identity, change, frame| {
+        let unread = courier::unpack(&self.company, payload, |identity, change, frame| {
             if self.identities.0.contains_key(&identity) {
                 self.identities.tell(identity, change.as_ref(), None, &Bytes::copy_from_slice(frame));
             }
@@ -158,59 +149,6 @@ struct Remote {
     courier: Courier,
 }
 
-/// Publishes on the master that serves a channel.
-struct Publisher {
-    masters: Masters<PublisherConnector>,
-    /// The last publication failed: said once an outage.
-    is_failing: AtomicBool,
-    metrics: Arc<Metrics>,
-}
-
-impl Publisher {
-    /// Publishes once, and once more when the channel's master is another one now. Lost when Redis does not answer.
-    async fn publish(&self, channel: &str, payload: &[u8]) {
-        let mut published = self.try_publish(channel, payload).await;
-        if published.as_ref().is_err_and(|error| error.starts_with("MOVED")) {
-            self.masters.moved().await;
-            published = self.try_publish(channel, payload).await;
-        }
-        let was_failing = self.is_failing.swap(published.is_err(), Ordering::Relaxed);
-        if let Err(error) = published {
-            self.metrics.store_failures.get_or_create(&StoreLabels { store: StoreName::redis }).inc();
-            if !was_failing {
-                tracing::warn!(error, channel, "pushes cannot be published");
-            }
-        }
-    }
-
-    async fn try_publish(&self, channel: &str, payload: &[u8]) -> Result<(), String> {
-        let line = self.masters.of(channel).ok_or_else(|| "no master serves the channel".to_owned())?;
-        // A cut of a moment loses nothing.
-        let waited = Instant::now();
-        while !line.is_connected() && waited.elapsed() < COMMAND_TIMEOUT {
-            tokio::time::sleep(RECONNECT_LOOK).await;
-        }
-        let is_sharded = self.masters.is_cluster();
-        let answer = line.ask(|out| encode_publish(out, is_sharded, channel, payload)).await;
-        answer.map_err(|error| error.to_string())?.map(|_| ())
-    }
-}
-
-#[derive(Debug)]
-struct PublisherConnector;
-
-impl Connector for PublisherConnector {
-    type Link = Line;
-
-    async fn connect(&self, config: Config) -> Result<Line, Error> {
-        let line = Line::connect(config, COMMAND_TIMEOUT).await;
-        line.map_err(|error| Error::new(ErrorKind::IO, error.to_string()))
-    }
-
-    /// It ends with the last who holds it.
-    async fn close(_: &Line) {}
-}
-
 /// All sessions of the node; the door registers itself.
 pub trait Everyone: Send + Sync {
     /// Takes a framed text to every session.
@@ -223,12 +161,12 @@ impl Sender {
     /// # Errors
     /// When Redis cannot be reached.
     pub async fn connect(redis_url: &str, metrics: Arc<Metrics>) -> Result<Self, SubscriberError> {
-        let (node, identities) = (rand::random(), Arc::<Identities>::default());
-        let post = Arc::new(Post { node, identities: Arc::clone(&identities) });
+        let company = Arc::new(Company::new(rand::random(), Arc::clone(&metrics)));
+        let identities = Arc::<Identities>::default();
+        let post = Arc::new(Post { company: Arc::clone(&company), identities: Arc::clone(&identities) });
         let subscriber = Subscriber::connect(redis_url, post).await?;
-        let masters = Masters::connect(redis_url, PublisherConnector).await?;
-        let publisher = Arc::new(Publisher { masters, is_failing: AtomicBool::new(false), metrics });
-        let courier = Courier::start(&publisher, subscriber, node).await?;
+        let publisher = Arc::new(Publisher::connect(redis_url, metrics).await?);
+        let courier = Courier::start(&publisher, subscriber, company).await?;
         Ok(Self::with(Some(Remote { publisher, courier }), identities))
     }
 

@@ -2,19 +2,19 @@
 //! ten thousand pushes a second a batch costs Redis and the nodes a fraction of what a message and a channel an identity do.
 //! A batch goes as soon as the one before it is published, so a lone push waits for nothing.
 //!
-//! A batch: the node's number (u64), then per push the identity (16 bytes); what it says: 0 = nothing with a place, 1 = a
+//! A batch: the node's number (u64), then per push (none in an announcement) the identity (16 bytes); what it says: 0 = nothing with a place, 1 = a
 //! hold's change, 2 = its end, 3 = an order that waits for its payment, 4 = one that is final, 5 = a hold's loss (u8); the
 //! hold or order (16 bytes), epoch (u32) and seq (u64) of a hold, or 0 and the number of an order's change; the frame's
 //! length (u32) and the frame. Little endian.
 
+use super::company::{ANNOUNCE_EVERY, Company, Rounds};
 use super::{Change, Publisher};
-use crate::metrics::Metrics;
 use crate::subscriber::{Subscriber, SubscriberError};
 use bytes::{BufMut, Bytes, BytesMut};
 use seatwire_proto::client::Position;
 use seatwire_proto::id::{HoldId, IdentityId, OrderId};
 use std::hash::{DefaultHasher, Hash, Hasher};
-use std::sync::Arc;
+use std::sync::{Arc, Weak};
 use tokio::sync::mpsc;
 
 /// Pushes that wait on a channel; when Redis stalls further ones reach this node's sockets only.
@@ -48,23 +48,24 @@ struct Parcel {
 
 pub(super) struct Courier {
     channels: Vec<mpsc::Sender<Parcel>>,
-    metrics: Arc<Metrics>,
+    company: Arc<Company>,
+    publisher: Arc<Publisher>,
     /// Kept, since it listens as long as it lives.
     _subscriber: Subscriber,
 }
 
 impl Courier {
-    /// Listens to the channels and begins to publish as `node`, a number that tells our own batches from others'.
+    /// Listens to the channels, tells the other nodes so, and begins to publish.
     pub(super) async fn start(
         publisher: &Arc<Publisher>,
         subscriber: Subscriber,
-        node: u64,
+        company: Arc<Company>,
     ) -> Result<Self, SubscriberError> {
-        let count = if publisher.masters.is_cluster() { CLUSTER_CHANNELS } else { 1 };
+        let count = if publisher.is_cluster() { CLUSTER_CHANNELS } else { 1 };
+        let names: Vec<String> = (0..count).map(channel_name).collect();
         let mut channels = Vec::new();
-        for number in 0..count {
-            let name = channel_name(number);
-            if let Err(error) = subscriber.subscribe(&name).await {
+        for name in &names {
+            if let Err(error) = subscriber.subscribe(name).await {
                 if count == 1 {
                     return Err(error);
                 }
@@ -72,29 +73,55 @@ impl Courier {
                 tracing::warn!(%error, name, "pushes to some identities cannot be heard yet");
             }
             let (send, waiting) = mpsc::channel(MAX_WAITING);
-            tokio::spawn(publish(Arc::clone(publisher), name, node, waiting));
+            tokio::spawn(publish(Arc::clone(publisher), name.clone(), company.node(), waiting));
             channels.push(send);
         }
-        let metrics = Arc::clone(&publisher.metrics);
-        Ok(Self { channels, metrics, _subscriber: subscriber })
+        let mut rounds = Rounds::default();
+        company.announced(&mut rounds, announce(publisher, &names, company.node()).await);
+        tokio::spawn(keep_announcing(Arc::downgrade(publisher), names, Arc::clone(&company), rounds));
+        Ok(Self { channels, company, publisher: Arc::clone(publisher), _subscriber: subscriber })
     }
 
-    /// Has a framed push told to the identity's sockets of other nodes.
+    /// Has a framed push told to the identity's sockets of other nodes, if there are any.
     pub(super) fn carry(&self, identity: IdentityId, change: Option<Change>, frame: &Bytes) {
+        if !self.company.is_there() {
+            return;
+        }
         let channel = &self.channels[channel_of(identity, self.channels.len() as u64) as usize];
         if channel.try_send(Parcel { identity, change, frame: frame.clone() }).is_err() {
-            self.metrics.pushes_dropped.inc();
+            self.publisher.metrics().pushes_dropped.inc();
             tracing::debug!(%identity, "too many pushes wait for Redis; one is told on this node only");
         }
     }
 }
 
-/// Reads a batch that another node than `node` packed; returns how many bytes at its end make no push.
-pub(super) fn unpack(node: u64, batch: &[u8], mut tell: impl FnMut(IdentityId, Option<Change>, &[u8])) -> usize {
+/// Says on every channel that this node listens; the most that heard it on one, `None` when one could not be asked.
+async fn announce(publisher: &Publisher, channels: &[String], node: u64) -> Option<u64> {
+    let word = pack(node, &[]);
+    let said = channels.iter().map(|channel| publisher.publish(channel, &word));
+    futures_util::future::join_all(said).await.into_iter().try_fold(0, |most, count| Some(count?.max(most)))
+}
+
+/// Until the courier is gone.
+async fn keep_announcing(publisher: Weak<Publisher>, channels: Vec<String>, company: Arc<Company>, mut rounds: Rounds) {
+    loop {
+        tokio::time::sleep(ANNOUNCE_EVERY).await;
+        let Some(publisher) = publisher.upgrade() else { return };
+        company.announced(&mut rounds, announce(&publisher, &channels, company.node()).await);
+    }
+}
+
+/// Reads a batch that another node packed, and notes that there is one; returns how many bytes at its end make no push.
+pub(super) fn unpack(
+    company: &Company,
+    batch: &[u8],
+    mut tell: impl FnMut(IdentityId, Option<Change>, &[u8]),
+) -> usize {
     let Some((packer, mut rest)) = batch.split_first_chunk::<NODE_LEN>() else { return batch.len() };
-    if u64::from_le_bytes(*packer) == node {
+    if u64::from_le_bytes(*packer) == company.node() {
         return 0;
     }
+    company.heard();
     while let Some(((identity, change, frame), behind)) = split_entry(rest) {
         tell(identity, change, frame);
         rest = behind;
@@ -201,7 +228,8 @@ mod tests {
 
     fn read(node: u64, batch: &[u8]) -> (Vec<Parcel>, usize) {
         let mut parcels = Vec::new();
-        let unread = unpack(node, batch, |identity, change, frame| {
+        let company = Company::new(node, Arc::default());
+        let unread = unpack(&company, batch, |identity, change, frame| {
             parcels.push(Parcel { identity, change, frame: Bytes::copy_from_slice(frame) });
         });
         (parcels, unread)

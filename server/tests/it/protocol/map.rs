@@ -1,6 +1,7 @@
 //! Map frames: every viewer equals the truth, however it came and whatever it missed.
 
 use crate::support::client::{Client, Guest};
+use crate::support::eventually;
 use crate::support::map::{Header, Map, Took};
 use crate::support::stage::{Draft, Stage};
 use serde_json::{Value, json};
@@ -224,4 +225,23 @@ async fn two_nodes_show_the_same_map_and_push_to_the_same_identity() {
         .push_where("hold.update", |push| push["hold"]["lines"].as_array().is_some_and(|lines| lines.len() == 1))
         .await;
     assert_eq!(push["hold"]["lines"][0]["seat"], 31);
+}
+
+#[tokio::test]
+async fn a_node_that_was_alone_pushes_to_one_that_comes_later() {
+    let (stage, event) = Stage::with_event(&Draft::default()).await;
+    let first = stage.node().await;
+    let metrics = format!("{}/metrics", first.admin_url);
+    eventually("the first node to find itself alone", || async {
+        let text = reqwest::get(&metrics).await.ok()?.text().await.ok()?;
+        text.lines().any(|line| line == "seatwire_has_company 0").then_some(())
+    })
+    .await;
+    let second = stage.node().await;
+    let guest = Guest::new(&first.url).await;
+    let mut phone = Client::hello(&second.url, Some(&guest.token)).await;
+    let mut buyer = Client::hello(&first.url, Some(&guest.token)).await;
+    let held = buyer.call("hold", json!({"key": "1", "event": event, "seats": [30]})).await;
+    let push = phone.push("hold.update").await;
+    assert_eq!((&push["id"], &push["hold"]["lines"]), (&held["hold"]["id"], &held["hold"]["lines"]), "{push}");
 }
