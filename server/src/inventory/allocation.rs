@@ -69,7 +69,7 @@ async fn unlock(
 /// Brings Redis to what the facts say of allocations; does nothing while it has seen these facts in this life.
 async fn keep(inner: &Arc<Inner>, event: &Arc<EventFacts>) -> Result<(), InventoryError> {
     let life = inner.lives.of(event);
-    let epoch = life.current(inner.scripts.generation(event.id)).map_or(0, |(epoch, _)| epoch);
+    let epoch = life.current(inner.scripts.generation(event.id)).map_or(0, |now| now.epoch);
     if event.allocations.is_empty() || life.kept.load(Ordering::Relaxed) == kept(event, epoch) {
         return Ok(());
     }
@@ -82,7 +82,7 @@ async fn keep(inner: &Arc<Inner>, event: &Arc<EventFacts>) -> Result<(), Invento
             ask(inner, Verb::Allocate, &head, &body, |_, _| Ok(())).await?;
         }
     }
-    let epoch = life.current(inner.scripts.generation(event.id)).map_or(0, |(epoch, _)| epoch);
+    let epoch = life.current(inner.scripts.generation(event.id)).map_or(0, |now| now.epoch);
     life.kept.store(kept(event, epoch), Ordering::Relaxed);
     Ok(())
 }

@@ -1,19 +1,22 @@
 //! One call of a script for an event: the packed head, the life it speaks to, and what to do when that life is gone.
 
 use super::answer::{self, ScriptAnswer, Success};
-use super::key::Life;
+use super::life::Current;
 use super::script::{Failure, Reply, Verb, Word};
 use super::{Answer, Caller, Inner, InventoryError, Refusal, rebuild};
 use crate::catalogue::EventFacts;
-use fred::types::Value;
 use seatwire_proto::client::Position;
 use seatwire_proto::id::{HoldId, IdentityId};
 use sha2::{Digest, Sha256};
+use smallvec::SmallVec;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
 /// Times a call is begun anew because nothing can have happened: the life was gone, or Redis' clock had stepped.
 const MAX_TURNS: usize = 4;
+
+/// Arguments of most calls: head, body, the two ends of a run of seats, rules.
+const USUAL_ARGS: usize = 5;
 
 /// Flags of a call.
 pub(super) const NEEDS_ADMISSION: u8 = 1;
@@ -57,9 +60,9 @@ impl<'a> Head<'a> {
     }
 
     /// Says that the last argument is the rules, and gives that argument.
-    pub(super) fn with_rules(&mut self, rules: Vec<u8>) -> Value {
+    pub(super) fn with_rules(&mut self, rules: Vec<u8>) -> Vec<u8> {
         self.flags |= HAS_RULES;
-        Value::from(&rules[..])
+        rules
     }
 
     fn encode(&self, deadline_ms: u64, epoch: u32, seq: u64) -> Vec<u8> {
@@ -98,22 +101,20 @@ pub(super) async fn call_with(
     verb: Verb,
     head: &Head<'_>,
     body: &[u8],
-    more: &[Value],
+    more: &[Vec<u8>],
 ) -> Result<(u32, Reply), InventoryError> {
     let life = inner.lives.of(head.event);
     for _ in 0..MAX_TURNS {
         let master = inner.scripts.of(head.event.id)?;
         let generation = master.generation();
-        let Some((epoch, seq)) = life.current(generation) else {
+        let Some(Current { epoch, seq, meta_key }) = life.current(generation) else {
             Box::pin(rebuild::open(inner, head.event, &life)).await.map_err(not_begun)?;
             continue;
         };
         let head_bytes = head.encode(master.deadline_ms(), epoch, seq);
-        let key = Life { event: head.event.id, epoch }.key("m");
-        let mut args = Vec::with_capacity(2 + more.len());
-        args.extend([Value::from(&head_bytes[..]), Value::from(body)]);
-        args.extend_from_slice(more);
-        match master.call(generation, verb, &[&key], &args).await {
+        let mut args = SmallVec::<[&[u8]; USUAL_ARGS]>::from_slice(&[&head_bytes, body]);
+        args.extend(more.iter().map(Vec::as_slice));
+        match master.call(generation, verb, &[&meta_key], &args).await {
             Ok(reply) => match reply.word {
                 Word::Lost | Word::Behind => {
                     tracing::warn!(event = %head.event.id, epoch, seq, word = ?reply.word, "this life is over");
@@ -170,7 +171,7 @@ pub(super) async fn ask_with<T>(
     verb: Verb,
     head: &Head<'_>,
     body: &[u8],
-    more: &[Value],
+    more: &[Vec<u8>],
     read: impl FnOnce(Result<Success<'_>, Refusal>, &Reply) -> Result<T, InventoryError>,
 ) -> Result<Answer<T>, InventoryError> {
     let (epoch, reply) = call_with(inner, verb, head, body, more).await?;

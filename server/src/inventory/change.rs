@@ -6,7 +6,6 @@ use super::rule::ReleaseRules;
 use super::script::Verb;
 use super::{Answer, Caller, ChangeOutcome, HoldRecord, Inner, Inventory, InventoryError, LockOutcome, ReleaseWhat};
 use crate::catalogue::EventFacts;
-use fred::types::Value;
 use seatwire_proto::client::MAX_SEATS_PER_COMMAND;
 use seatwire_proto::id::{HoldId, IdentityId, OrderId};
 use std::sync::Arc;
@@ -121,7 +120,7 @@ async fn change_with(
     verb: Verb,
     head: &Head<'_>,
     body: &[u8],
-    more: &[Value],
+    more: &[Vec<u8>],
 ) -> Result<Answer<ChangeOutcome>, InventoryError> {
     ask_with(inner, verb, head, body, more, |outcome, _| {
         Ok(match outcome {
@@ -164,7 +163,7 @@ async fn release(
         }
     }
     let mut head = Head::of(caller);
-    let more: Vec<Value> = rules.encode(&caller.event).map(|rules| head.with_rules(rules)).into_iter().collect();
+    let more: Vec<_> = rules.encode(&caller.event).map(|rules| head.with_rules(rules)).into_iter().collect();
     change_with(inner, Verb::Release, &head, &body, &more).await
 }
 

@@ -7,7 +7,6 @@ use super::record::{Reader, encode_group};
 use super::rule::{self, SeatRules};
 use super::script::Verb;
 use super::{Answer, Caller, HoldOutcome, Inner, InventoryError, Refusal};
-use fred::types::Value;
 use seatwire_proto::client::MAX_SEATS_PER_COMMAND;
 use seatwire_proto::id::HoldId;
 use seatwire_proto::seat::{AreaIndex, SeatIndex, SeatState};
@@ -16,7 +15,7 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
 /// The seats as `lua/hold.lua` wants them: its body, and the bounds of the runs; `None` for a seat the event does not have.
-fn body(caller: &Caller, seats: &[SeatIndex]) -> Option<(Vec<u8>, Vec<Value>)> {
+fn body(caller: &Caller, seats: &[SeatIndex]) -> Option<(Vec<u8>, Vec<Vec<u8>>)> {
     let mut groups: Vec<(u8, &PriceTier)> = Vec::new();
     let mut lines = Vec::with_capacity(seats.len() * 5);
     let mut words = Vec::with_capacity(seats.len() * 4);
@@ -48,8 +47,8 @@ fn body(caller: &Caller, seats: &[SeatIndex]) -> Option<(Vec<u8>, Vec<Value>)> {
     for (first, len) in runs {
         body.extend(len.to_le_bytes());
         let first = u64::from(first) * 4;
-        bounds.push(Value::from(first.to_string()));
-        bounds.push(Value::from((first + u64::from(len) * 4 - 1).to_string()));
+        bounds.push(first.to_string().into_bytes());
+        bounds.push((first + u64::from(len) * 4 - 1).to_string().into_bytes());
     }
     Some((body, bounds))
 }
@@ -121,7 +120,7 @@ async fn take(
     verb: Verb,
     head: &Head<'_>,
     body: &[u8],
-    more: Vec<Value>,
+    more: Vec<Vec<u8>>,
 ) -> Result<Answer<HoldOutcome>, InventoryError> {
     ask_with(inner, verb, head, body, &more, |outcome, _| read_held(outcome)).await
 }

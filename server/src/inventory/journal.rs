@@ -145,7 +145,7 @@ async fn changes(
     epoch: u32,
     from: StreamPosition,
 ) -> Result<Changes, InventoryError> {
-    let most = [Value::from((MAX_ENTRIES + 1).to_string())];
+    let most = [(MAX_ENTRIES + 1).to_string().into_bytes()];
     let head = nobody(event);
     let (current, reply) = call_with(inner, Verb::Changes, &head, from.to_string().as_bytes(), &most).await?;
     if current != epoch {
@@ -197,7 +197,7 @@ async fn changes(
 
 async fn copy(inner: &Arc<Inner>, event: &Arc<EventFacts>, cursor: &CopyCursor) -> Result<Copied, InventoryError> {
     let part = COPIED_PARTS.get(cursor.part).copied().unwrap_or("p");
-    let more = [Value::from(MAX_COPIED.to_string()), Value::from(part)];
+    let more = [MAX_COPIED.to_string().into(), part.into()];
     let (epoch, reply) = call_with(inner, Verb::Records, &nobody(event), cursor.within.as_bytes(), &more).await?;
     let within = String::from_utf8_lossy(reply.bytes(0)).into_owned();
     let newest = StreamPosition::parse(reply.bytes(1)).ok_or_else(|| malformed("the name of an entry"))?;

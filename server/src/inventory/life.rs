@@ -2,6 +2,7 @@
 //! that is gone, or speaks of an earlier state, the life is over and a rebuild begins the next one.
 
 use super::InventoryError;
+use super::key::Life;
 use crate::catalogue::EventFacts;
 use dashmap::DashMap;
 use parking_lot::{Mutex, RwLock};
@@ -35,12 +36,24 @@ pub(super) struct EventLife {
     facts: RwLock<Arc<EventFacts>>,
 }
 
-#[derive(Debug, Clone, Copy, Default)]
+/// What a call must say of the life it speaks to.
+#[derive(Debug)]
+pub(super) struct Current {
+    pub(super) epoch: u32,
+    /// The highest seen.
+    pub(super) seq: u64,
+    /// Key of the meta, which names the life to a script.
+    pub(super) meta_key: Arc<str>,
+}
+
+#[derive(Debug, Default)]
 struct Known {
     /// 0: not known, or no longer to be trusted.
     epoch: u32,
     /// Highest seq seen in this epoch.
     seq: u64,
+    /// Key of the meta in this epoch.
+    meta_key: Arc<str>,
     /// The last epoch that was opened, trusted or not.
     opened: u32,
     /// Of the Redis it was opened in.
@@ -56,10 +69,11 @@ struct Known {
 }
 
 impl EventLife {
-    /// The epoch to speak to in this Redis and the seq it has reached; `None` when the event must be opened first.
-    pub(super) fn current(&self, generation: u64) -> Option<(u32, u64)> {
-        let now = *self.now.lock();
-        (now.epoch != 0 && now.generation == generation).then_some((now.epoch, now.seq))
+    /// The life to speak to in this Redis; `None` when the event must be opened first.
+    pub(super) fn current(&self, generation: u64) -> Option<Current> {
+        let now = self.now.lock();
+        let Known { epoch, seq, ref meta_key, .. } = *now;
+        (epoch != 0 && now.generation == generation).then(|| Current { epoch, seq, meta_key: Arc::clone(meta_key) })
     }
 
     /// Epochs up to this one are over.
@@ -71,11 +85,13 @@ impl EventLife {
     pub(super) fn begin(&self, generation: u64, epoch: u32, seq: u64) {
         *self.failed.lock() = None;
         self.may_have_holds.store(true, Ordering::Relaxed);
+        let meta_key = Life { event: self.facts.read().id, epoch }.key("m").into();
         let mut now = self.now.lock();
         let is_other = now.opened != epoch;
         *now = Known {
             epoch,
             seq,
+            meta_key,
             generation,
             lost: now.lost,
             opened: epoch,

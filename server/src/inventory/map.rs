@@ -31,7 +31,7 @@ impl Inventory {
     #[must_use]
     pub fn epoch(&self, event: &Arc<EventFacts>) -> Option<u32> {
         let life = self.0.lives.of(event);
-        life.current(self.0.scripts.generation(event.id)).map(|(epoch, _)| epoch)
+        life.current(self.0.scripts.generation(event.id)).map(|now| now.epoch)
     }
 
     /// What came behind a position, without a hole; `None` when some of it is gone: take the whole map.
@@ -80,7 +80,7 @@ async fn changes_since(
     seq: u64,
 ) -> Result<Option<Vec<FeedMessage>>, InventoryError> {
     let life = inner.lives.of(event);
-    if life.current(inner.scripts.generation(event.id)).is_none_or(|(current, _)| current != epoch) {
+    if life.current(inner.scripts.generation(event.id)).is_none_or(|now| now.epoch != epoch) {
         return Ok(None);
     }
     let key = Life { event: event.id, epoch }.key("c");

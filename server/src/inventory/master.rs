@@ -11,8 +11,8 @@ use crate::masters::{Connector, Masters};
 use fred::clients::Client;
 use fred::error::{Error, ErrorKind};
 use fred::interfaces::{ClientLike, LuaInterface};
+use fred::types::Builder;
 use fred::types::config::{Config, ReconnectPolicy, UnresponsiveConfig};
-use fred::types::{Builder, Value};
 use parking_lot::RwLock;
 use seatwire_proto::id::EventId;
 use std::sync::Arc;
@@ -250,7 +250,7 @@ impl Master {
         generation: u64,
         verb: Verb,
         keys: &[&str],
-        args: &[Value],
+        args: &[&[u8]],
     ) -> Result<Reply, Failure> {
         let loaded = self.loaded.read().clone().filter(|loaded| loaded.generation == generation);
         let loaded = loaded.ok_or(Failure::NoScript)?;

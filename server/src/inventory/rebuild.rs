@@ -131,7 +131,7 @@ async fn fill_life(
         serves && master.generation() == generation && Instant::now() < until
     };
     let call = |verb, keys, args| call(inner, master, generation, verb, keys, args);
-    let begin = || call(Verb::Begin, [old.key("m"), newest.clone()], vec![new.epoch.into()]);
+    let begin = || call(Verb::Begin, [old.key("m"), newest.clone()], vec![new.epoch.to_string().into()]);
     if patiently("begin", is_there, begin).await? != Word::Begun {
         return Err(InventoryError::Unavailable("another node began a newer life".into()));
     }
@@ -152,7 +152,7 @@ async fn fill_life(
         return Err(took_too_long());
     }
     let open = || {
-        let args = vec![new.epoch.into(), Value::from(&*filled.meta), Value::from(now_ms.to_string())];
+        let args = vec![new.epoch.to_string().into(), filled.meta.clone(), now_ms.to_string().into()];
         call(Verb::Open, [new.key("m"), newest.clone()], args)
     };
     if patiently("open", is_there, open).await? != Word::Opened {
@@ -203,8 +203,9 @@ async fn call(
     generation: u64,
     verb: Verb,
     keys: [String; 2],
-    args: Vec<Value>,
+    args: Vec<Vec<u8>>,
 ) -> Result<Word, InventoryError> {
+    let args: Vec<&[u8]> = args.iter().map(Vec::as_slice).collect();
     match master.call(generation, verb, &[&keys[0], &keys[1]], &args).await {
         Ok(reply) => Ok(reply.word),
         Err(Failure::NoScript) => {

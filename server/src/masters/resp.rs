@@ -30,7 +30,7 @@ pub(crate) enum Told<'a> {
 }
 
 /// Appends a call of a loaded script.
-pub(crate) fn encode_evalsha(out: &mut Vec<u8>, sha: &str, keys: &[&str], args: &[Value]) {
+pub(crate) fn encode_evalsha(out: &mut Vec<u8>, sha: &str, keys: &[&str], args: &[&[u8]]) {
     head(out, b'*', 3 + keys.len() + args.len());
     bulk(out, b"EVALSHA");
     bulk(out, sha.as_bytes());
@@ -38,12 +38,7 @@ pub(crate) fn encode_evalsha(out: &mut Vec<u8>, sha: &str, keys: &[&str], args: 
     for key in keys {
         bulk(out, key.as_bytes());
     }
-    for arg in args {
-        match arg {
-            Value::Integer(arg) => number(out, *arg),
-            arg => bulk(out, arg.as_bytes().unwrap_or_default()),
-        }
-    }
+    args.iter().for_each(|arg| bulk(out, arg));
 }
 
 /// Appends a command of plain words.
@@ -233,7 +228,7 @@ mod tests {
     #[test]
     fn a_call_is_written_as_redis_reads_it() {
         let mut out = Vec::new();
-        encode_evalsha(&mut out, "ab", &["k"], &[Value::from(&b"\r\n"[..]), Value::from(-12), Value::from("x")]);
+        encode_evalsha(&mut out, "ab", &["k"], &[b"\r\n", b"-12", b"x"]);
         let text = "*7\r\n$7\r\nEVALSHA\r\n$2\r\nab\r\n$1\r\n1\r\n$1\r\nk\r\n$2\r\n\r\n\r\n$3\r\n-12\r\n$1\r\nx\r\n";
         assert_eq!(String::from_utf8(out).expect("text"), text);
         for (is_sharded, text) in [
