@@ -174,8 +174,7 @@ async fn speak(app: &App, who: Option<IdentityId>, session: Option<SessionId>, m
     app.metrics.commands.get_or_create(&CommandLabels { op, outcome }).inc();
     app.metrics.command_seconds.get_or_create(&CommandOp { op }).observe(began.elapsed().as_secs_f64());
     let push = who.zip(answered.told).and_then(|(identity, told)| {
-        let at = answered.position.filter(|_| !told.is_over);
-        app.sender.hold_changed(identity, told.id, at, session, &told.text)
+        app.sender.hold_changed(identity, told.id, answered.position, told.is_over, session, &told.text)
     });
     let reply =
         Reply { id: Some(id), result: answered.result, position: answered.position, is_replayed: answered.is_replayed };

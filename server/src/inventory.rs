@@ -230,9 +230,10 @@ impl Inventory {
         self.0.wants_fresh.store(true, Ordering::Relaxed);
     }
 
-    /// Holds this node answered a moment before their life was lost, each named once: the journal may not know them.
+    /// Holds this node answered a moment before their life was lost, each named once: the journal may not know them. `None`
+    /// when no life was lost since the last look.
     #[must_use]
-    pub fn take_outlived(&self) -> Vec<ToldHold> {
+    pub fn take_outlived(&self) -> Option<Vec<ToldHold>> {
         self.0.told.take_outlived(&self.0.lives)
     }
 

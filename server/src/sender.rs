@@ -6,6 +6,7 @@
 
 mod company;
 mod courier;
+mod ends;
 mod listeners;
 mod publisher;
 
@@ -17,6 +18,7 @@ use courier::Courier;
 pub use courier::cluster_channel;
 use dashmap::DashMap;
 use dashmap::mapref::entry::Entry;
+use ends::Ends;
 use listeners::Listeners;
 use parking_lot::RwLock;
 use publisher::Publisher;
@@ -42,8 +44,9 @@ pub trait Recipient: Send + Sync {
 enum Change {
     /// A hold, at this moment of its event's life.
     Hold { hold: HoldId, at: Position },
-    /// The hold is over, which nothing follows.
-    HoldEnd { hold: HoldId },
+    /// The hold is over, at this moment if that is known. Nothing follows but, where Redis lost that it ended, the same hold in
+    /// a later life of the event.
+    HoldEnd { hold: HoldId, at: Option<Position> },
     /// The hold was taken away: nothing to whoever knows that it was over before.
     HoldLoss { hold: HoldId },
     /// An order, by the number of what caused the push.
@@ -53,7 +56,7 @@ enum Change {
 impl Change {
     fn of(push: &Push, at: Option<Position>) -> Option<Self> {
         match push {
-            Push::HoldUpdate { id, hold: None } => Some(Self::HoldEnd { hold: *id }),
+            Push::HoldUpdate { id, hold: None } => Some(Self::HoldEnd { hold: *id, at }),
             Push::HoldUpdate { id, .. } => Some(Self::Hold { hold: *id, at: at? }),
             Push::HoldRevoked { hold, .. } => Some(Self::HoldLoss { hold: hold.id }),
             _ => None,
@@ -76,10 +79,11 @@ const fn is_final(state: OrderState) -> bool {
     }
 }
 
-/// A push to the session that asked, written together with its reply.
+/// A push about what a session asked for: it gets it together with its reply, the others of the identity at that moment.
 #[derive(Debug)]
 pub struct OwnPush {
     identity: IdentityId,
+    session: SessionId,
     change: Option<Change>,
     frame: Bytes,
 }
@@ -100,6 +104,7 @@ struct Inner {
     /// `None` in tests and benches on one node without Redis: pushes stay local.
     remote: Option<Remote>,
     identities: Arc<Identities>,
+    ends: Ends,
     everyone: RwLock<Option<Arc<dyn Everyone>>>,
 }
 
@@ -114,9 +119,9 @@ impl std::fmt::Debug for Identities {
 }
 
 impl Identities {
-    fn tell(&self, identity: IdentityId, change: Option<&Change>, but: Option<SessionId>, frame: &Bytes) {
+    fn tell(&self, identity: IdentityId, change: Option<&Change>, frame: &Bytes) {
         if let Some(mut listeners) = self.0.get_mut(&identity) {
-            listeners.tell(change, but, frame);
+            listeners.tell(change, None, frame);
         }
     }
 }
@@ -132,7 +137,7 @@ impl Hear for Post {
     fn message(&self, _: &str, payload: &[u8]) {
         let unread = courier::unpack(&self.company, payload, |identity, change, frame| {
             if self.identities.0.contains_key(&identity) {
-                self.identities.tell(identity, change.as_ref(), None, &Bytes::copy_from_slice(frame));
+                self.identities.tell(identity, change.as_ref(), &Bytes::copy_from_slice(frame));
             }
         });
         if unread > 0 {
@@ -177,42 +182,51 @@ impl Sender {
     }
 
     fn with(remote: Option<Remote>, identities: Arc<Identities>) -> Self {
-        Self { inner: Arc::new(Inner { remote, identities, everyone: RwLock::new(None) }) }
+        Self { inner: Arc::new(Inner { remote, identities, ends: Ends::default(), everyone: RwLock::new(None) }) }
     }
 
     /// Pushes to every session of the identity, on any node. Lost when Redis is down, but for the sockets of this node.
     pub fn to_identity(&self, identity: IdentityId, push: &Push) {
-        self.to_identity_at(identity, None, None, push);
+        self.to_identity_at(identity, None, push);
     }
 
-    /// The same of a change of a hold whose place among others is known; but for one session, for which the push is handed
-    /// back.
-    pub fn to_identity_at(
-        &self,
-        identity: IdentityId,
-        at: Option<Position>,
-        session: Option<SessionId>,
-        push: &Push,
-    ) -> Option<OwnPush> {
-        let frame = framed(push)?;
-        let change = Change::of(push, at);
-        self.tell_everywhere(identity, change, session, &frame);
-        session.map(|_| OwnPush { identity, change, frame })
+    /// The same of a change of a hold whose place among others is known.
+    pub fn to_identity_at(&self, identity: IdentityId, at: Option<Position>, push: &Push) {
+        if let Some(frame) = framed(push) {
+            self.tell_everywhere(identity, Change::of(push, at), &frame);
+        }
     }
 
-    /// The same of a hold that changed, as it is written; `at` = `None` when it is over.
+    /// The same of a hold that changed or is over, as it is written. What a session asked for is handed back, to be spoken
+    /// ([`Sender::speak`]) with its reply.
     pub fn hold_changed(
         &self,
         identity: IdentityId,
         hold: HoldId,
         at: Option<Position>,
+        is_over: bool,
         session: Option<SessionId>,
         text: &str,
     ) -> Option<OwnPush> {
         let frame = text_frame(text);
-        let change = Some(at.map_or(Change::HoldEnd { hold }, |at| Change::Hold { hold, at }));
-        self.tell_everywhere(identity, change, session, &frame);
-        session.map(|_| OwnPush { identity, change, frame })
+        let change = if is_over { Some(Change::HoldEnd { hold, at }) } else { at.map(|at| Change::Hold { hold, at }) };
+        if let Some(end) = change.filter(|_| is_over) {
+            self.inner.ends.note(identity, end, &frame);
+        }
+        let Some(session) = session else {
+            self.tell_everywhere(identity, change, &frame);
+            return None;
+        };
+        self.carry(identity, change, &frame);
+        Some(OwnPush { identity, session, change, frame })
+    }
+
+    /// Tells once more which holds came to their end here in the last seconds: a Redis that is lost may have taken the word of
+    /// it along.
+    pub fn tell_ends_again(&self) {
+        for (identity, end, frame) in self.inner.ends.recent() {
+            self.tell_everywhere(identity, Some(end), &frame);
+        }
     }
 
     /// The same of an order as it stands at `at`, a number that grows with each change of the order. One that stood so earlier
@@ -220,7 +234,7 @@ impl Sender {
     pub fn order_to_identity(&self, identity: IdentityId, at: u64, order: Order) {
         let change = Change::Order { order: order.id, at, is_final: is_final(order.state) };
         if let Some(frame) = framed(&Push::OrderUpdate { order }) {
-            self.tell_everywhere(identity, Some(change), None, &frame);
+            self.tell_everywhere(identity, Some(change), &frame);
         }
     }
 
@@ -233,12 +247,13 @@ impl Sender {
         }
     }
 
-    /// Has a reply written, with what the session is told behind it unless something later was told meanwhile.
+    /// Has a reply written, with what the session is told behind it unless something later was told meanwhile; tells the
+    /// other sessions of the identity.
     pub fn speak(&self, push: &OwnPush, write: impl FnOnce(Option<&Bytes>)) {
-        match self.inner.identities.0.get(&push.identity) {
+        match self.inner.identities.0.get_mut(&push.identity) {
             // Under the entry's lock, as all that the identity is told: nothing later can come in between.
-            Some(listeners) => {
-                let is_news = push.change.as_ref().is_none_or(|change| listeners.is_news(change));
+            Some(mut listeners) => {
+                let is_news = listeners.tell(push.change.as_ref(), Some(push.session), &push.frame);
                 write(is_news.then_some(&push.frame));
             }
             None => write(Some(&push.frame)),
@@ -295,8 +310,12 @@ impl Sender {
         }
     }
 
-    fn tell_everywhere(&self, identity: IdentityId, change: Option<Change>, but: Option<SessionId>, frame: &Bytes) {
-        self.inner.identities.tell(identity, change.as_ref(), but, frame);
+    fn tell_everywhere(&self, identity: IdentityId, change: Option<Change>, frame: &Bytes) {
+        self.inner.identities.tell(identity, change.as_ref(), frame);
+        self.carry(identity, change, frame);
+    }
+
+    fn carry(&self, identity: IdentityId, change: Option<Change>, frame: &Bytes) {
         if let Some(remote) = &self.inner.remote {
             remote.courier.carry(identity, change, frame);
         }
@@ -334,8 +353,14 @@ fn encode(push: &Push) -> Option<String> {
 /// A text as one unmasked WebSocket frame, to be shared by all who get it.
 #[must_use]
 pub fn text_frame(text: &str) -> Bytes {
+    let mut frame = Vec::new();
+    frame_text(&mut frame, text);
+    frame.into()
+}
+
+/// Appends a text as a frame; room for as much again stays where a push may follow it.
+pub(crate) fn frame_text(frame: &mut Vec<u8>, text: &str) {
     const FIN_TEXT: u8 = 0x81;
-    let mut frame = Vec::with_capacity(text.len() + 10);
     frame.push(FIN_TEXT);
     match text.len() {
         len @ 0..=125 => frame.push(len as u8),
@@ -349,7 +374,6 @@ pub fn text_frame(text: &str) -> Bytes {
         }
     }
     frame.extend_from_slice(text.as_bytes());
-    frame.into()
 }
 
 #[cfg(test)]

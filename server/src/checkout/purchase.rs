@@ -114,7 +114,7 @@ impl Inner {
                     // The basket is locked now: other pages of the buyer must not offer to change it.
                     let hold = Some(hold.to_wire(&event, locked.server_ms));
                     let push = Push::HoldUpdate { id: request.hold, hold };
-                    self.sender.to_identity_at(request.identity, Some(locked.position), None, &push);
+                    self.sender.to_identity_at(request.identity, Some(locked.position), &push);
                     return Ok(Reserved::Order(Box::new(row), turn));
                 }
                 Ok(Written::Refused(refusal)) => refusal,

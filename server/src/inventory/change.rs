@@ -6,7 +6,7 @@ use super::rule::ReleaseRules;
 use super::script::Verb;
 use super::{Answer, Caller, ChangeOutcome, HoldRecord, Inner, Inventory, InventoryError, LockOutcome, ReleaseWhat};
 use crate::catalogue::EventFacts;
-use seatwire_proto::client::MAX_SEATS_PER_COMMAND;
+use seatwire_proto::client::{MAX_SEATS_PER_COMMAND, Position};
 use seatwire_proto::id::{HoldId, IdentityId, OrderId};
 use std::sync::Arc;
 
@@ -58,6 +58,18 @@ impl Inventory {
         event: &Arc<EventFacts>,
         identity: IdentityId,
     ) -> Result<Option<HoldRecord>, InventoryError> {
+        Ok(self.open_hold_at(event, identity).await?.1)
+    }
+
+    /// The same, and where the event stands at that moment.
+    ///
+    /// # Errors
+    /// When Redis does not answer.
+    pub async fn open_hold_at(
+        &self,
+        event: &Arc<EventFacts>,
+        identity: IdentityId,
+    ) -> Result<(Position, Option<HoldRecord>), InventoryError> {
         open_hold(&self.0, event, identity).await
     }
 
@@ -215,9 +227,9 @@ async fn open_hold(
     inner: &Arc<Inner>,
     event: &Arc<EventFacts>,
     identity: IdentityId,
-) -> Result<Option<HoldRecord>, InventoryError> {
-    let (_, reply) = call(inner, Verb::HoldRead, &Head::without_key(event, identity), &[]).await?;
-    decode_hold(identity, reply.bytes(1))
+) -> Result<(Position, Option<HoldRecord>), InventoryError> {
+    let (epoch, reply) = call(inner, Verb::HoldRead, &Head::without_key(event, identity), &[]).await?;
+    Ok((Position { epoch, seq: reply.seq }, decode_hold(identity, reply.bytes(1))?))
 }
 
 async fn find_hold(

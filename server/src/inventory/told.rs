@@ -58,9 +58,10 @@ impl Told {
         entries.push_back(Entry { at, event, identity, position, hold });
     }
 
-    /// Takes out what was told shortly before the end of lives that were followed by others since the last look.
-    pub(super) fn take_outlived(&self, lives: &Lives) -> Vec<ToldHold> {
-        let mut found = Vec::new();
+    /// Takes out what was told shortly before the end of lives that were followed by others since the last look; `None` when
+    /// none was.
+    pub(super) fn take_outlived(&self, lives: &Lives) -> Option<Vec<ToldHold>> {
+        let mut found: Option<Vec<ToldHold>> = None;
         for life in lives.all() {
             let Some((epoch, ended)) = life.outlived() else { continue };
             let event = life.facts().id;
@@ -72,7 +73,7 @@ impl Told {
             drop(entries);
             let newest = newest_of_each(of_life).into_values();
             let recent = newest.filter(|(at, _)| ended.saturating_duration_since(*at) < KEEP);
-            found.extend(recent.filter_map(|(_, told)| told));
+            found.get_or_insert_default().extend(recent.filter_map(|(_, told)| told));
         }
         found
     }

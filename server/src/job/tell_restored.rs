@@ -1,6 +1,7 @@
 //! Tells owners what became of their baskets when Redis was lost: once as soon as the event is open again, and once more a
 //! little later, because sockets hear of pushes through the same Redis and may have been reconnecting. What is told is read
-//! at that moment, so it is true both times.
+//! at that moment, so it is true both times. That a hold is lost is told last: by then every node that answered a release a
+//! moment before the loss has said so again.
 
 use crate::app::App;
 use crate::catalogue::EventFacts;
@@ -19,14 +20,24 @@ use std::time::{Duration, Instant};
 const TICK: Duration = Duration::from_millis(100);
 /// Longer than a node's longest wait before it reconnects to Redis.
 const AGAIN_AFTER: Duration = Duration::from_secs(2);
+/// Before ends are told once more, and well before anybody is told of a loss.
+const ENDS_AGAIN_AFTER: Duration = Duration::from_secs(1);
 /// Baskets read and told side by side.
 const MAX_AT_ONCE: usize = 32;
 /// Why a hold was taken back, as the push says it.
 const REASON: &str = "store_lost";
 
+/// Which time holds are looked for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Turn {
+    First,
+    Last,
+}
+
 pub(super) async fn run(app: &App) {
     let mut again: Vec<(Instant, Restored)> = Vec::new();
-    let mut told_again: Vec<(Instant, Vec<ToldHold>)> = Vec::new();
+    let mut ends_again: Option<Instant> = None;
+    let mut looked_for: Vec<(Instant, Turn, Vec<ToldHold>)> = Vec::new();
     let stopping = app.shutdown.reached(Phase::Stopping);
     tokio::pin!(stopping);
     loop {
@@ -34,14 +45,20 @@ pub(super) async fn run(app: &App) {
             tell(app, &restored).await;
             again.push((Instant::now() + AGAIN_AFTER, restored));
         }
-        let outlived = app.inventory.take_outlived();
-        if !outlived.is_empty() {
-            let missing = tell_missing(app, outlived).await;
-            told_again.push((Instant::now() + AGAIN_AFTER, missing));
-        }
         let now = Instant::now();
-        for (_, holds) in told_again.extract_if(.., |(at, _)| *at <= now).collect::<Vec<_>>() {
-            tell_missing(app, holds).await;
+        if let Some(outlived) = app.inventory.take_outlived() {
+            app.sender.tell_ends_again();
+            ends_again = Some(now + ENDS_AGAIN_AFTER);
+            looked_for.push((now + AGAIN_AFTER, Turn::First, outlived));
+        }
+        if ends_again.take_if(|at| *at <= now).is_some() {
+            app.sender.tell_ends_again();
+        }
+        for (_, turn, holds) in looked_for.extract_if(.., |(at, ..)| *at <= now).collect::<Vec<_>>() {
+            let missing = tell_missing(app, holds).await;
+            if turn == Turn::First {
+                looked_for.push((Instant::now() + AGAIN_AFTER, Turn::Last, missing));
+            }
         }
         for (_, restored) in again.extract_if(.., |(at, _)| *at <= now).collect::<Vec<_>>() {
             tell(app, &restored).await;
@@ -109,26 +126,26 @@ async fn tell_missing(app: &App, all: Vec<ToldHold>) -> Vec<ToldHold> {
     looks.buffer_unordered(MAX_AT_ONCE).filter_map(std::future::ready).collect().await
 }
 
-/// Whether the hold came to its end by its owner, maybe at another node: the journal had come as far as the answer, so
-/// it would have been restored; or it was sold, and what becomes of it is said of the order.
+/// Whether the hold came to its end by its owner, maybe at another node: the journal had come as far as the answer, or knows
+/// a later life, so it would have been restored; or it was sold, and what becomes of it is said of the order.
 async fn was_given_up(app: &App, event: EventId, told: &ToldHold) -> Result<bool, StoreError> {
     let pool = app.store.pool();
     let ToldHold { position, hold } = told;
     let known = hold_journal::known_of_life_before(pool, event).await?;
-    if known.is_some_and(|(epoch, seq)| epoch == position.epoch && seq >= position.seq) {
+    if known.is_some_and(|known| known >= (position.epoch, position.seq)) {
         return Ok(true);
     }
     order::was_made_of(pool, hold.identity, hold.id).await
 }
 
 async fn tell_owner(app: &App, event: &Arc<EventFacts>, identity: IdentityId, id: HoldId) {
-    let open = match app.inventory.open_hold(event, identity).await {
-        Ok(open) => open.filter(|hold| hold.id == id),
+    let (at, open) = match app.inventory.open_hold_at(event, identity).await {
+        Ok((at, open)) => (at, open.filter(|hold| hold.id == id)),
         Err(error) => {
             tracing::debug!(%identity, %error, "a basket could not be read for its owner");
             return;
         }
     };
     let hold = open.map(|hold| hold.to_wire(event, app.inventory.now_ms()));
-    app.sender.to_identity(identity, &Push::HoldUpdate { id, hold });
+    app.sender.to_identity_at(identity, Some(at), &Push::HoldUpdate { id, hold });
 }

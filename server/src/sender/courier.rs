@@ -4,7 +4,7 @@
 //!
 //! A batch: the node's number (u64), then per push (none in an announcement) the identity (16 bytes); what it says: 0 = nothing with a place, 1 = a
 //! hold's change, 2 = its end, 3 = an order that waits for its payment, 4 = one that is final, 5 = a hold's loss (u8); the
-//! hold or order (16 bytes), epoch (u32) and seq (u64) of a hold, or 0 and the number of an order's change; the frame's
+//! hold or order (16 bytes), epoch (u32) and seq (u64) of a hold (0: not known), or 0 and the number of an order's change; the frame's
 //! length (u32) and the frame. Little endian.
 
 use super::company::{ANNOUNCE_EVERY, Company, Rounds};
@@ -143,9 +143,11 @@ fn split_entry(bytes: &[u8]) -> Option<(Entry<'_>, &[u8])> {
     let (what, seq) = (uuid::Uuid::from_bytes(*what), u64::from_le_bytes(*seq));
     let hold = HoldId::from_uuid(what);
     let of_order = |is_final| Change::Order { order: OrderId::from_uuid(what), at: seq, is_final };
+    let at = Position { epoch: u32::from_le_bytes(*epoch), seq };
     let change = match says {
-        HOLD => Some(Change::Hold { hold, at: Position { epoch: u32::from_le_bytes(*epoch), seq } }),
-        HOLD_END => Some(Change::HoldEnd { hold }),
+        HOLD => Some(Change::Hold { hold, at }),
+        // Lives are counted from 1.
+        HOLD_END => Some(Change::HoldEnd { hold, at: (at.epoch > 0).then_some(at) }),
         HOLD_LOSS => Some(Change::HoldLoss { hold }),
         ORDER_OPEN => Some(of_order(false)),
         ORDER_FINAL => Some(of_order(true)),
@@ -186,7 +188,9 @@ fn pack(node: u64, parcels: &[Parcel]) -> Bytes {
         let (says, what, epoch, seq) = match *change {
             None => (NOTHING, uuid::Uuid::nil(), 0, 0),
             Some(Change::Hold { hold, at }) => (HOLD, hold.uuid(), at.epoch, at.seq),
-            Some(Change::HoldEnd { hold }) => (HOLD_END, hold.uuid(), 0, 0),
+            Some(Change::HoldEnd { hold, at }) => {
+                (HOLD_END, hold.uuid(), at.map_or(0, |at| at.epoch), at.map_or(0, |at| at.seq))
+            }
             Some(Change::HoldLoss { hold }) => (HOLD_LOSS, hold.uuid(), 0, 0),
             Some(Change::Order { order, at, is_final }) => {
                 (if is_final { ORDER_FINAL } else { ORDER_OPEN }, order.uuid(), 0, at)
@@ -242,7 +246,8 @@ mod tests {
         let parcels = vec![
             parcel(None, "one"),
             parcel(Some(Change::Hold { hold, at }), ""),
-            parcel(Some(Change::HoldEnd { hold }), "three"),
+            parcel(Some(Change::HoldEnd { hold, at: None }), "three"),
+            parcel(Some(Change::HoldEnd { hold, at: Some(at) }), "three at"),
             parcel(Some(Change::HoldLoss { hold }), "lost"),
             parcel(Some(Change::Order { order, at: 1 << 50, is_final: false }), "four"),
             parcel(Some(Change::Order { order, at: 0, is_final: true }), "five"),

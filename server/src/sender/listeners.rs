@@ -21,28 +21,45 @@ struct KnownOrder {
     is_final: bool,
 }
 
+/// How far a hold is known.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum KnownHold {
+    Open(Position),
+    /// Since when, if that is known.
+    Over(Option<Position>),
+}
+
 #[derive(Default)]
 pub(super) struct Listeners {
     /// The oldest first.
     pub(super) recipients: Vec<Arc<dyn Recipient>>,
-    /// The last change told of each hold; `None` = it is over.
-    holds: Vec<(HoldId, Option<Position>)>,
+    /// The last change told of each hold.
+    holds: Vec<(HoldId, KnownHold)>,
     orders: Vec<KnownOrder>,
 }
 
 impl Listeners {
+    fn known(&self, hold: HoldId) -> Option<KnownHold> {
+        self.holds.iter().find(|(known, _)| *known == hold).map(|(_, known)| *known)
+    }
+
     /// Whether nothing later is known of what changed.
-    pub(super) fn is_news(&self, change: &Change) -> bool {
+    fn is_news(&self, change: &Change) -> bool {
         match *change {
-            Change::Hold { hold, at } => match self.holds.iter().find(|(known, _)| *known == hold) {
-                Some((_, None)) => false,
-                Some((_, Some(known))) => (at.epoch, at.seq) >= (known.epoch, known.seq),
+            Change::Hold { hold, at } => match self.known(hold) {
+                Some(KnownHold::Open(known)) => (at.epoch, at.seq) >= (known.epoch, known.seq),
+                // That it ended was lost with Redis, and it lives on.
+                Some(KnownHold::Over(Some(end))) => at.epoch > end.epoch,
+                Some(KnownHold::Over(None)) => false,
                 None => true,
             },
             // Its owner gave it back, or was told of the loss already.
-            Change::HoldLoss { hold } => !self.holds.contains(&(hold, None)),
-            // The end is told whenever it comes.
-            Change::HoldEnd { .. } => true,
+            Change::HoldLoss { hold } => !matches!(self.known(hold), Some(KnownHold::Over(_))),
+            // The end is told whenever it comes, but in a life behind which the hold goes on.
+            Change::HoldEnd { hold, at } => match (self.known(hold), at) {
+                (Some(KnownHold::Open(known)), Some(at)) => known.epoch <= at.epoch,
+                _ => true,
+            },
             // Told again after a failure it has the same number, and may say more.
             Change::Order { order, at, is_final } => match self.orders.iter().find(|known| known.order == order) {
                 Some(known) => at >= known.at && (is_final || !known.is_final),
@@ -58,9 +75,9 @@ impl Listeners {
     }
 
     fn note(&mut self, change: &Change) {
-        let (hold, at) = match *change {
-            Change::Hold { hold, at } => (hold, Some(at)),
-            Change::HoldEnd { hold } => (hold, None),
+        let (hold, known) = match *change {
+            Change::Hold { hold, at } => (hold, KnownHold::Open(at)),
+            Change::HoldEnd { hold, at } => (hold, KnownHold::Over(at)),
             // What is left of it follows.
             Change::HoldLoss { .. } => return,
             Change::Order { order, at, is_final } => {
@@ -72,18 +89,18 @@ impl Listeners {
                 return;
             }
         };
-        self.holds.retain(|(known, _)| *known != hold);
+        self.holds.retain(|(of, _)| *of != hold);
         if self.holds.len() >= MAX_KNOWN_HOLDS {
             self.holds.remove(0);
         }
-        self.holds.push((hold, at));
+        self.holds.push((hold, known));
     }
 
-    /// Tells all sessions but one, unless it is no news.
-    pub(super) fn tell(&mut self, change: Option<&Change>, but: Option<SessionId>, frame: &Bytes) {
+    /// Tells all sessions but one, unless it is no news; whether it was.
+    pub(super) fn tell(&mut self, change: Option<&Change>, but: Option<SessionId>, frame: &Bytes) -> bool {
         if let Some(change) = change {
             if !self.is_news(change) {
-                return;
+                return false;
             }
             self.note(change);
         }
@@ -92,6 +109,7 @@ impl Listeners {
                 recipient.tell(frame);
             }
         }
+        true
     }
 }
 
@@ -121,7 +139,7 @@ mod tests {
         let (hold, other) = (HoldId::generate(), HoldId::generate());
         let at = |epoch, seq| Some(Position { epoch, seq });
         let mut tell = |hold, at: Option<Position>, text: &'static str| {
-            let change = at.map_or(Change::HoldEnd { hold }, |at| Change::Hold { hold, at });
+            let change = at.map_or(Change::HoldEnd { hold, at: None }, |at| Change::Hold { hold, at });
             listeners.tell(Some(&change), None, &Bytes::from_static(text.as_bytes()));
         };
         tell(hold, at(1, 5), "5");
@@ -142,6 +160,33 @@ mod tests {
     }
 
     #[test]
+    fn a_hold_whose_end_was_lost_with_redis_goes_on_and_may_be_lost_or_end_again() {
+        let page = Arc::new(Page(SessionId::generate(), Mutex::default()));
+        let mut listeners =
+            Listeners { recipients: vec![Arc::clone(&page) as Arc<dyn Recipient>], ..Listeners::default() };
+        let hold = HoldId::generate();
+        let at = |epoch, seq| Position { epoch, seq };
+        let (ended, again) = (Change::HoldEnd { hold, at: Some(at(1, 7)) }, Change::Hold { hold, at: at(1, 9) });
+        let (back, changed) = (Change::Hold { hold, at: at(2, 0) }, Change::Hold { hold, at: at(2, 4) });
+        let (loss, over) = (Change::HoldLoss { hold }, Change::HoldEnd { hold, at: Some(at(3, 0)) });
+        let said = [
+            (ended, true),
+            (again, false),
+            (loss, false),
+            (back, true),
+            (ended, false),
+            (changed, true),
+            (loss, true),
+            (over, true),
+            (changed, false),
+        ];
+        for (number, (change, is_news)) in said.into_iter().enumerate() {
+            assert_eq!(listeners.tell(Some(&change), None, &Bytes::new()), is_news, "{number}: {change:?}");
+        }
+        assert_eq!(page.1.lock().len(), said.iter().filter(|(_, is_news)| *is_news).count());
+    }
+
+    #[test]
     fn the_session_that_gets_it_with_its_reply_is_left_out_and_few_holds_are_remembered() {
         let page = Arc::new(Page(SessionId::generate(), Mutex::default()));
         let mut listeners =
@@ -153,7 +198,7 @@ mod tests {
         let older = Change::Hold { hold, at: Position { epoch: 1, seq: 8 } };
         assert!(!listeners.is_news(&older));
         for _ in 0..MAX_KNOWN_HOLDS {
-            listeners.tell(Some(&Change::HoldEnd { hold: HoldId::generate() }), None, &Bytes::new());
+            listeners.tell(Some(&Change::HoldEnd { hold: HoldId::generate(), at: None }), None, &Bytes::new());
         }
         assert_eq!(listeners.holds.len(), MAX_KNOWN_HOLDS);
         assert!(listeners.is_news(&older), "forgotten");

@@ -6,7 +6,7 @@ use super::session::Session;
 use crate::command::Spoken;
 use crate::command::subscribe::Grant;
 use crate::seatmap::Viewer;
-use crate::sender::{Recipient, text_frame};
+use crate::sender::{Recipient, frame_text, text_frame};
 use bytes::Bytes;
 use parking_lot::Mutex;
 use seatwire_proto::client::Resync;
@@ -58,11 +58,13 @@ pub(super) trait Transport: Viewer + Recipient + Sized + 'static {
 
     /// Sends a reply and what goes with it, in one write.
     fn speak(&self, spoken: &Spoken) {
-        let reply = text_frame(&spoken.reply.to_text());
+        let mut bytes = Vec::new();
+        frame_text(&mut bytes, &spoken.reply.to_text());
         match &spoken.push {
-            None => self.send(reply),
+            None => self.send(bytes.into()),
             Some(push) => self.door().sender.speak(push, |push| {
-                self.send(push.map_or_else(|| reply.clone(), |push| [&reply[..], push].concat().into()));
+                bytes.extend_from_slice(push.map_or(&[], |push| &push[..]));
+                self.send(bytes.into());
             }),
         }
     }

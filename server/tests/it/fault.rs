@@ -8,7 +8,7 @@ mod offer;
 mod pause;
 mod race;
 mod rebuild;
-mod redis;
+pub(crate) mod redis;
 mod seen;
 mod told;
 mod writer;

@@ -17,7 +17,7 @@ use tokio::net::{UnixListener, UnixStream};
 use tokio::sync::Notify;
 
 /// A plain command of an operator.
-pub(super) async fn command(url: &str, words: &[&str]) -> RedisValue {
+pub(crate) async fn command(url: &str, words: &[&str]) -> RedisValue {
     let client = Builder::from_config(Config::from_url(url).expect("a URL")).build().expect("a client");
     client.init().await.expect("Redis answers");
     let command = CustomCommand::new(words[0].to_owned(), ClusterHash::Random, false);

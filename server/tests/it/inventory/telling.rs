@@ -1,5 +1,6 @@
 //! What nodes say of holds that they cannot see any more: nothing that is not true.
 
+use crate::fault::redis;
 use crate::support::client::{Client, Guest};
 use crate::support::eventually;
 use crate::support::stage::{Draft, Stage};
@@ -108,6 +109,59 @@ async fn a_hold_given_back_a_moment_before_redis_is_lost_is_not_revoked() {
     lose_redis(&mut stage, 0).await;
     told_twice(&mut loser, &lost).await;
     none_is_told([&mut buyer, &mut device], "its owner gave it back").await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_release_whose_word_redis_took_along_is_said_again_by_the_node_that_answered_it() {
+    let (mut stage, event) = Stage::with_event(&Draft::default()).await;
+    let (first, second) = (stage.node().await, stage.node().await);
+    let (mut buyer, guest) = Client::guest(&first.url).await;
+    let (mut loser, _) = Client::guest(&first.url).await;
+    let held = hold(&mut buyer, &event, &[1]).await;
+    let mut device = Client::hello(&second.url, Some(&guest.token)).await;
+    let lost = hold(&mut loser, &event, &[5]).await;
+    // From here on the first node hears nothing before Redis is lost.
+    first.signal("STOP");
+    let cut = redis::command(&stage.redis.url(), &["CLIENT", "KILL", "TYPE", "pubsub"]).await;
+    assert!(matches!(cut, fred::types::Value::Integer(1..)), "{cut:?}");
+    let released = device.call("release", json!({"key": "r", "hold": held["id"]})).await;
+    assert_eq!(released["ok"], true, "{released}");
+    stage.redis.kill();
+    first.signal("CONT");
+    lose_redis(&mut stage, 0).await;
+    told_twice(&mut loser, &lost).await;
+    buyer.push_where("hold.update", |push| push["id"] == held["id"] && push["hold"].is_null()).await;
+    none_is_told([&mut buyer, &mut device], "its owner gave it back").await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_hold_whose_release_was_lost_with_redis_is_told_of_as_before() {
+    let (mut stage, event) = Stage::with_event(&Draft::default()).await;
+    let (first, second) = (stage.node().await, stage.node().await);
+    let (mut buyer, guest) = Client::guest(&first.url).await;
+    let mut device = Client::hello(&second.url, Some(&guest.token)).await;
+    let held = hold(&mut buyer, &event, &[1]).await;
+    eventually("the journal", || async { (holds_written(&stage).await == 1).then_some(()) }).await;
+    let pool = stage.store.pool().clone();
+    let write = async |sql: &'static str| sqlx::raw_sql(sql).execute(&pool).await.expect("writes");
+    write("create table journal_then as select * from journal_records").await;
+    let released = buyer.call("release", json!({"key": "r", "hold": held["id"]})).await;
+    assert_eq!(released["ok"], true, "{released}");
+    for client in [&mut buyer, &mut device] {
+        client.push_where("hold.update", |push| push["id"] == held["id"] && push["hold"].is_null()).await;
+    }
+    stage.redis.kill();
+    // As if the journal had not come to the release.
+    write("delete from journal_records; insert into journal_records select * from journal_then").await;
+    stage.redis.restart().await;
+    for client in [&mut buyer, &mut device] {
+        client.push_where("hold.update", |push| push["hold"]["lines"] == held["lines"]).await;
+    }
+    let more = hold(&mut buyer, &event, &[3]).await;
+    assert_eq!(more["id"], held["id"], "it lives on");
+    for client in [&mut buyer, &mut device] {
+        client.push_where("hold.update", |push| push["hold"]["lines"] == more["lines"]).await;
+    }
 }
 
 #[tokio::test(flavor = "multi_thread")]
