@@ -22,6 +22,11 @@ static NEXT: AtomicU32 = AtomicU32::new(0);
 const MAX_OVER: usize = 64;
 const TEMPLATE: &str = "seatwire_template";
 
+/// Whether every test runs on HASH-partitioned hot tables, as scripts/test.sh wants it of the sale's.
+pub(crate) fn is_partitioned() -> bool {
+    std::env::var_os("SEATWIRE_TEST_PARTITIONED").is_some()
+}
+
 /// Address of a fresh database with the newest schema.
 pub(crate) async fn fresh_database() -> String {
     let shared = tokio::task::spawn_blocking(|| SHARED.get_or_init(start)).await.expect("the shared Postgres starts");
@@ -92,6 +97,9 @@ fn start() -> Shared {
             admin.close().await.expect("closes");
             let config = Config::from_pairs([("SEATWIRE_DB_CONNECTIONS", "2"), super::UNHURRIED[0]]).expect("fits");
             let store = Store::connect(&with_database(&admin_url, TEMPLATE), &config.store).await.expect("migrates");
+            if is_partitioned() {
+                sqlx::raw_sql(super::super::partition::HOT_TABLES).execute(store.pool()).await.expect("partitions");
+            }
             store.pool().close().await;
             let (over, let_go) = mpsc::channel(MAX_OVER);
             tell.send(Shared { admin_url: admin_url.clone(), over }).expect("the first test waits");
