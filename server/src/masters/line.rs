@@ -208,8 +208,7 @@ async fn keep(shared: Arc<Shared>, config: Config, first: Stream) {
     loop {
         let lost = shared.serve(stream).await;
         shared.lose();
-        tracing::warn!(error = lost.err().map(tracing::field::display), "the connection to Redis is lost");
-        stream = reconnect.again().await;
+        stream = reconnect.again("commands", lost).await;
         shared.queue.lock().is_connected = true;
     }
 }

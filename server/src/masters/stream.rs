@@ -18,6 +18,8 @@ const RECONNECT_MIN: Duration = Duration::from_millis(20);
 const RECONNECT_MAX: Duration = Duration::from_millis(500);
 /// A connection that lasted so long is made anew at once; one that did not was let in and thrown out again.
 const LASTING: Duration = Duration::from_secs(1);
+/// Before the log says that Redis is away: a node that stops loses it as well, a moment before it ends.
+const TELL_AFTER: Duration = Duration::from_secs(1);
 
 /// What comes in.
 pub(crate) type Incoming = Box<dyn AsyncRead + Send + Unpin>;
@@ -91,8 +93,11 @@ impl Reconnect {
         Self { config, since: Instant::now(), wait: RECONNECT_MIN }
     }
 
-    /// Tries until it is connected, however long that takes.
-    pub(crate) async fn again(&mut self) -> Stream {
+    /// Tries until it is connected, however long that takes. `lost` is how the last connection ended, `what` it was for.
+    pub(crate) async fn again(&mut self, what: &str, lost: io::Result<()>) -> Stream {
+        let why = lost.err().map(tracing::field::display);
+        tracing::debug!(error = why, what, "a connection to Redis is lost");
+        let (began, mut is_told) = (Instant::now(), false);
         if self.since.elapsed() >= LASTING {
             self.wait = RECONNECT_MIN;
         } else {
@@ -102,7 +107,14 @@ impl Reconnect {
             match Stream::open(&self.config).await {
                 Ok(stream) => {
                     self.since = Instant::now();
+                    if is_told {
+                        tracing::info!(what, "Redis is reached again");
+                    }
                     return stream;
+                }
+                Err(error) if !is_told && began.elapsed() >= TELL_AFTER => {
+                    is_told = true;
+                    tracing::warn!(%error, what, "Redis cannot be reached");
                 }
                 Err(error) => tracing::debug!(%error, "Redis cannot be reached"),
             }

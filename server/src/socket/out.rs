@@ -2,19 +2,22 @@
 //! only what the kernel did not take is remembered: the rest of one frame, some direct texts, and that the viewer is
 //! behind. Nothing is queued for slow viewers: they are caught up from the ring, or with the shared snapshot.
 
+mod backlog;
+mod sub;
+
 use super::{Door, wire};
-use crate::seatmap::{Delivery, LiveEvent, MapFrame, Next, SnapshotEncoding};
-use crate::slots::Slot;
+use crate::seatmap::{Delivery, MapFrame, Next};
+use backlog::{Backlog, Partial};
 use bytes::Bytes;
 use seatwire_proto::client::Position;
 use seatwire_proto::code::CloseCode;
 use seatwire_proto::frame::FrameKind;
 use smallvec::SmallVec;
-use std::collections::VecDeque;
 use std::io;
-use std::sync::Arc;
 use std::task::Waker;
 use std::time::Duration;
+use sub::Snapshots;
+pub(super) use sub::Sub;
 use tokio::net::TcpStream;
 
 /// Replies and pushes waiting for a socket that takes nothing; more closes it with 4002.
@@ -23,8 +26,6 @@ const MAX_QUEUED_FRAMES: usize = 128;
 const MAX_QUEUED_BYTES: usize = 256 << 10;
 /// A viewer that took no whole frame for so long is closed with 4002.
 pub(super) const MAX_BLOCKED: Duration = Duration::from_secs(15);
-/// Between two snapshots that catch up the same viewer.
-const SNAPSHOT_EVERY_MS: u64 = 2_000;
 /// Catching-up snapshots within a minute; more closes with 4002.
 const MAX_SNAPSHOTS_PER_MINUTE: u32 = 10;
 /// After a close frame, how long the peer may take to close its side.
@@ -51,94 +52,6 @@ pub(super) enum Phase {
     Closed,
     /// The stream is of no more use.
     Gone,
-}
-
-/// One event this session looks at.
-#[derive(Debug)]
-pub(super) struct Sub {
-    pub(super) live: Arc<LiveEvent>,
-    pub(super) slot: Slot,
-    epoch: u32,
-    encoding: SnapshotEncoding,
-    /// Behind: the next frames come from the ring or as a snapshot, not from the fan-out.
-    is_stale: bool,
-    /// It fell behind because its socket took too little, so the fewest bytes are best.
-    is_slow: bool,
-    /// Its position is of no use: only a snapshot helps.
-    is_lost: bool,
-    seq: u64,
-}
-
-impl Sub {
-    /// Stands at `from`, where epoch 0 means nowhere; caught up from there.
-    pub(super) const fn new(live: Arc<LiveEvent>, slot: Slot, from: Position, encoding: SnapshotEncoding) -> Self {
-        let is_lost = from.epoch == 0;
-        Self { live, slot, epoch: from.epoch, seq: from.seq, encoding, is_stale: true, is_slow: false, is_lost }
-    }
-
-    /// Goes back to `from`, where seq 0 asks for a snapshot; caught up from there.
-    pub(super) const fn rewind(&mut self, from: Position) {
-        self.epoch = from.epoch;
-        self.seq = from.seq;
-        self.is_stale = true;
-        self.is_lost = from.seq == 0;
-    }
-
-    /// Begins again, as the client subscribed again.
-    pub(super) const fn restart_at(&mut self, from: Position, encoding: SnapshotEncoding) {
-        self.rewind(from);
-        self.is_lost = from.epoch == 0;
-        self.encoding = encoding;
-    }
-
-    const fn position(&self) -> Option<Position> {
-        if self.is_lost { None } else { Some(Position { epoch: self.epoch, seq: self.seq }) }
-    }
-
-    const fn arrive(&mut self, frame: &MapFrame) {
-        self.epoch = frame.epoch;
-        self.seq = frame.seq_to;
-        self.is_lost = false;
-    }
-}
-
-#[derive(Debug)]
-struct Partial {
-    frame: Bytes,
-    written: usize,
-}
-
-/// What stands between a session and an empty line: boxed, since most sessions have none of it, and given back when it
-/// is over.
-#[derive(Debug, Default)]
-struct Backlog {
-    partial: Option<Partial>,
-    texts: VecDeque<Bytes>,
-    text_bytes: usize,
-    /// Since when the socket took no whole frame; 0 while it takes them.
-    blocked_since_ms: u64,
-    /// When the close frame was queued.
-    closing_since_ms: u64,
-    /// Since when part of a message from the peer waits for the rest; 0 while none does.
-    unfinished_since_ms: u64,
-}
-
-impl Backlog {
-    fn is_over(&self) -> bool {
-        self.partial.is_none()
-            && self.texts.is_empty()
-            && self.blocked_since_ms == 0
-            && self.closing_since_ms == 0
-            && self.unfinished_since_ms == 0
-    }
-}
-
-/// How often a viewer was caught up with a snapshot.
-#[derive(Debug, Default)]
-struct Snapshots {
-    last_ms: u64,
-    minute_began_ms: u64,
-    in_minute: u32,
 }
 
 /// All that one session has not been sent yet. Rare things are boxed.
@@ -490,21 +403,5 @@ impl Out {
     /// Whether somebody is behind although the socket takes everything: a snapshot that had to wait for its time.
     pub(super) fn is_waiting(&self) -> bool {
         self.phase == Phase::Open && self.blocked_since_ms() == 0 && self.subs.iter().any(|sub| sub.is_stale)
-    }
-}
-
-impl Snapshots {
-    /// Whether another snapshot may go out now; counts it.
-    fn allow(&mut self, now_ms: u64) -> bool {
-        if self.last_ms != 0 && now_ms < self.last_ms + SNAPSHOT_EVERY_MS {
-            return false;
-        }
-        if now_ms >= self.minute_began_ms + 60_000 {
-            self.minute_began_ms = now_ms;
-            self.in_minute = 0;
-        }
-        self.last_ms = now_ms.max(1);
-        self.in_minute += 1;
-        true
     }
 }

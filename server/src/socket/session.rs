@@ -1,5 +1,9 @@
 //! One session: plain state and what to do with a message. It decodes, spends the budget, keeps order, and hands commands
-//! to the counter; who moves its bytes it does not know (`Transport`). `task` brings messages in.
+//! to the counter; who moves its bytes it does not know (`Transport`). `task` brings messages in; `greeting` answers hello,
+//! `work` keeps the order of commands.
+
+mod greeting;
+mod work;
 
 use super::Door;
 use super::budget::Bucket;
@@ -7,17 +11,14 @@ use super::transport::{Subscribed, Transport};
 use crate::command::{Spoken, hello, ping, resync, subscribe};
 use crate::error;
 use crate::seatmap::SnapshotEncoding;
-use crate::sender::Recipient;
+use greeting::{await_hello_again, greet, reply_of, welcome};
 use seatwire_proto::client::{self, ClientMessage, Command, Position};
 use seatwire_proto::code::{CloseCode, ErrorCode};
-use seatwire_proto::id::{EventId, HoldId, IdentityId, OrderId, SessionId};
-use seatwire_proto::server::{Budget, ErrorObject, HelloReply, Push, Reply};
-use smallvec::SmallVec;
-use std::collections::VecDeque;
+use seatwire_proto::id::{EventId, IdentityId, SessionId};
+use seatwire_proto::server::{ErrorObject, Push, Reply};
 use std::sync::Arc;
+use work::{Target, Work};
 
-/// Commands of one session that run at once; further ones wait in order.
-const MAX_RUNNING: usize = 2;
 /// Commands of one session that wait; further ones are answered rate_limited. Above the default burst.
 const MAX_WAITING: usize = 32;
 /// What `retry_after_ms` says when too many wait.
@@ -43,66 +44,6 @@ enum Greeting {
     Running,
     /// Answered.
     Done,
-}
-
-/// What commands of the same kind of thing wait for.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Target {
-    Event(EventId),
-    Hold(HoldId),
-    Order(OrderId),
-}
-
-impl Target {
-    const fn of(command: &Command) -> Option<Self> {
-        match command {
-            Command::Subscribe(c) => Some(Self::Event(c.event)),
-            Command::Hold(c) => Some(Self::Event(c.event)),
-            Command::HoldBest(c) => Some(Self::Event(c.event)),
-            Command::HoldArea(c) => Some(Self::Event(c.event)),
-            Command::Unlock(c) => Some(Self::Event(c.event)),
-            Command::Admit(c) => Some(Self::Event(c.event)),
-            Command::WaitlistJoin(c) | Command::WaitlistLeave(c) => Some(Self::Event(c.event)),
-            Command::RoomWatch(c) | Command::RoomUnwatch(c) => Some(Self::Event(c.event)),
-            Command::Extend(c) => Some(Self::Hold(c.hold)),
-            Command::Release(c) => Some(Self::Hold(c.hold)),
-            Command::Checkout(c) => Some(Self::Hold(c.hold)),
-            Command::Pay(c) => Some(Self::Order(c.order)),
-            Command::Cancel(c) => Some(Self::Order(c.order)),
-            Command::Order(c) => Some(Self::Order(c.order)),
-            Command::Hello(_) | Command::Ping(_) | Command::Unsubscribe(_) | Command::Resync(_) => None,
-        }
-    }
-}
-
-/// Commands that are not answered yet; boxed, since most sessions have none.
-#[derive(Debug, Default)]
-struct Work {
-    running: SmallVec<[(u32, Option<Target>); MAX_RUNNING]>,
-    waiting: VecDeque<ClientMessage>,
-}
-
-impl Work {
-    fn has(&self, id: u32) -> bool {
-        self.running.iter().any(|(running, _)| *running == id) || self.waiting.iter().any(|waiting| waiting.id == id)
-    }
-
-    /// The first that may run now: a place is free and nothing before it names the same thing.
-    fn next(&mut self) -> Option<ClientMessage> {
-        if self.running.len() >= MAX_RUNNING {
-            return None;
-        }
-        let is_free = |at: usize| {
-            let target = Target::of(&self.waiting[at].command);
-            target.is_none()
-                || !(self.running.iter().any(|(_, running)| *running == target)
-                    || self.waiting.range(..at).any(|before| Target::of(&before.command) == target))
-        };
-        let at = (0..self.waiting.len()).find(|at| is_free(*at))?;
-        let message = self.waiting.remove(at)?;
-        self.running.push((message.id, Target::of(&message.command)));
-        Some(message)
-    }
 }
 
 /// Counts within a minute.
@@ -487,119 +428,4 @@ async fn watch<T: Transport>(transport: &Arc<T>, id: u32, body: &client::Subscri
         }
     }
     refuse(id, ErrorCode::Overloaded).into()
-}
-
-/// Answers `hello`; `None` when the session ends instead.
-async fn greet<T: Transport>(transport: &Arc<T>, body: &client::Hello) -> Option<Result<HelloReply, ErrorObject>> {
-    let door = Arc::clone(transport.door());
-    let (known, is_first) = {
-        let session = transport.session().lock();
-        (session.identity(), session.greeting != Greeting::Done)
-    };
-    let identified = match hello::identify(&door.identities, known, body) {
-        Ok(identified) => identified,
-        Err(hello::NotIdentified::BadToken) if is_first => {
-            transport.close(CloseCode::BadToken);
-            return None;
-        }
-        Err(why) => {
-            if is_first {
-                await_hello_again(transport);
-            }
-            return Some(Err(why.error()));
-        }
-    };
-    let identity = match identified {
-        Some(verified) => {
-            let is_new = {
-                let mut session = transport.session().lock();
-                let bearer = Bearer { identity: verified.identity, token_expires_ms: verified.expires_ms };
-                session.bearer.replace(Box::new(bearer)).is_none()
-            };
-            if is_new {
-                register(transport, verified.identity);
-            }
-            Some(verified.identity)
-        }
-        None => known,
-    };
-    let basket = match identity {
-        Some(identity) => match door.counter.basket(identity).await {
-            Ok(basket) => basket,
-            Err(why) => {
-                // It may say hello again on this socket: nothing else of it is wrong.
-                if is_first {
-                    await_hello_again(transport);
-                }
-                return Some(Err(why));
-            }
-        },
-        None => hello::Basket::default(),
-    };
-    Some(Ok(welcome(transport, body, identity, basket)))
-}
-
-/// `hello` is answered: what waited behind it may run.
-fn welcome<T: Transport>(
-    transport: &Arc<T>,
-    body: &client::Hello,
-    identity: Option<IdentityId>,
-    basket: hello::Basket,
-) -> HelloReply {
-    let door = transport.door();
-    let session = {
-        let mut session = transport.session().lock();
-        if session.greeting != Greeting::Done || !body.accepts.is_empty() {
-            session.encoding = SnapshotEncoding::of(&body.accepts);
-        }
-        session.greeting = Greeting::Done;
-        session.id
-    };
-    HelloReply {
-        session,
-        node: door.node,
-        server_ms: door.clock.now_ms(),
-        identity,
-        heartbeat_ms: door.config.heartbeat.as_millis() as u64,
-        budget: Budget { burst: door.config.command_burst, per_s: door.config.commands_per_s },
-        max_command_bytes: client::MAX_COMMAND_BYTES,
-        holds: basket.holds,
-        orders: basket.orders,
-    }
-}
-
-fn reply_of(id: u32, result: Result<HelloReply, ErrorObject>) -> Reply {
-    match result.map(|body| Reply::ok(id, &body)) {
-        Ok(Ok(reply)) => reply,
-        Ok(Err(failure)) => Reply::error(Some(id), error::internal(&failure)),
-        Err(error) => Reply::error(Some(id), error),
-    }
-}
-
-/// Makes pushes to the identity reach this session, and the oldest of too many sessions go.
-fn register<T: Transport>(transport: &Arc<T>, identity: IdentityId) {
-    let door = transport.door();
-    door.sender.register(identity, Arc::clone(transport) as Arc<dyn Recipient>);
-    for oldest in door.sender.surplus(identity, door.config.max_sockets_per_identity) {
-        oldest.dismiss(CloseCode::Replaced);
-    }
-    // It may have ended while it was registered; whoever comes second takes it off.
-    if transport.is_over() {
-        // Not while the session is locked: `unregister` asks every recipient who it is.
-        let id = transport.session().lock().id;
-        door.sender.unregister(identity, id);
-    }
-}
-
-/// `hello` was refused and may be tried again; what was sent behind it came too early.
-fn await_hello_again<T: Transport>(transport: &Arc<T>) {
-    let early = {
-        let mut session = transport.session().lock();
-        session.greeting = Greeting::Awaited;
-        session.greeting_since_ms = transport.door().now_ms();
-        session.work.as_mut().map(|work| std::mem::take(&mut work.waiting)).unwrap_or_default()
-    };
-    for message in early {
-        transport.reply(&refuse(message.id, ErrorCode::NotReady));
-    }
 }
