@@ -71,6 +71,9 @@ pub(super) struct Create {
     /// What may be left between seats.
     #[arg(long, default_value = "off", value_parser = orphans)]
     orphans: OrphanRule,
+    /// A section whose seats are given out (best available) and not picked, by its name; may be given several times.
+    #[arg(long = "best-available", value_name = "SECTION")]
+    best_available: Vec<String>,
 }
 
 pub(super) fn moment(text: &str) -> Result<u64, String> {
@@ -164,6 +167,7 @@ impl Create {
             seats_per_identity: self.seats_per_identity,
             hold_ttl_ms: self.hold_ttl_s * 1_000,
             orphans: self.orphans,
+            best_available: self.best_available,
         }
     }
 }

@@ -110,6 +110,7 @@ fn base(now_ms: u64) -> EventSpec {
         seats_per_identity: 10,
         hold_ttl_ms: 600_000,
         orphans: OrphanRule::Off,
+        best_available: Vec::new(),
     }
 }
 

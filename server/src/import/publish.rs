@@ -81,6 +81,8 @@ pub struct EventSpec {
     pub hold_ttl_ms: u64,
     /// What may be left between seats.
     pub orphans: OrphanRule,
+    /// Names of the sections whose seats are given out and not picked.
+    pub best_available: Vec<String>,
 }
 
 /// Stores a plan under its venue, which is entered when it is new. Answers the plan's hash.
@@ -165,6 +167,11 @@ fn priced(spec: &EventSpec, row: &LayoutRow, plan: &Layout) -> Result<NewEvent, 
             None => return unpriced(row, category),
         }
     }
+    if let Some(name) =
+        spec.best_available.iter().find(|name| plan.sections.iter().all(|section| section.name != **name))
+    {
+        return refuse(format!("there is no section {name:?} in this layout"));
+    }
     let mut next_seat = 0;
     let sections = plan
         .sections
@@ -173,7 +180,9 @@ fn priced(spec: &EventSpec, row: &LayoutRow, plan: &Layout) -> Result<NewEvent, 
             let first_seat = next_seat;
             next_seat += section.rows.iter().map(|row| row.seats.len() as u32).sum::<u32>();
             let name = section.name.clone();
-            SectionRow { name, first_seat, end_seat: next_seat, sales_mode: SalesMode::PickSeat }
+            let sales_mode =
+                if spec.best_available.contains(&name) { SalesMode::BestAvailable } else { SalesMode::PickSeat };
+            SectionRow { name, first_seat, end_seat: next_seat, sales_mode }
         })
         .collect();
     if let Some(name) = spec.capacities.keys().find(|name| plan.areas.iter().all(|area| area.name != **name)) {

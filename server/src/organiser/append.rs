@@ -34,6 +34,9 @@ pub struct NewSection {
     pub rows: Vec<NewRow>,
     /// Code of the price tier its seats are sold at.
     pub price_tier: String,
+    /// Whether buyers pick seats, as they do when it is absent.
+    #[serde(default)]
+    pub sales_mode: Option<SalesMode>,
 }
 
 /// A row of it.
@@ -111,6 +114,7 @@ impl Organiser {
                 return Ok(Appended { facts: organiser.tell_now(event).await?, first_seat });
             }
             let first_seat = locked.seat_tiers.len();
+            let sales_mode = section.sales_mode.unwrap_or(SalesMode::PickSeat);
             let (plan, end_seat) = longer(&row, first_seat, section)?;
             let mut seat_tiers = locked.seat_tiers;
             seat_tiers.resize(end_seat, tier as u8);
@@ -120,7 +124,7 @@ impl Organiser {
                 name,
                 first_seat: first_seat as u32,
                 end_seat: end_seat as u32,
-                sales_mode: SalesMode::PickSeat,
+                sales_mode,
             };
             event_change::append_section(&mut transaction, event, &hash, &seat_tiers, &section).await?;
             let detail = serde_json::json!({"section": section.name, "layout": hash, "first_seat": first_seat, "seat_count": end_seat});

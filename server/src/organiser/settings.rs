@@ -1,4 +1,4 @@
-//! Names, times, limits: what an event says of itself and how much one buyer may have. New holds go by the new limits; a
+//! Names, times, limits, how sections sell: what an event says of itself and how much one buyer may have. New holds go by the new limits; a
 //! hold that is open keeps what it has and its time.
 
 use super::{Operator, Organiser, OrganiserError};
@@ -6,6 +6,8 @@ use crate::catalogue::EventFacts;
 use crate::store::event_change::{self, EventPatch};
 use seatwire_proto::id::EventId;
 use seatwire_proto::money::{MAX_MINOR, total_minor};
+use seatwire_proto::seat::SectionIndex;
+use seatwire_proto::server::SalesMode;
 use std::sync::Arc;
 
 /// Longest name, in characters: what a page can show.
@@ -32,7 +34,7 @@ impl Organiser {
             let (mut transaction, _) = organiser.begin(event).await?;
             let facts = organiser.catalogue.refresh(event).await?.ok_or(OrganiserError::EventUnknown)?;
             check_with(&patch, &facts)?;
-            event_change::patch(&mut *transaction, event, &patch).await?;
+            event_change::patch(&mut transaction, event, &patch).await?;
             organiser.commit(transaction, &by, "event.settings", event, detail(&patch)).await?;
             organiser.tell_now(event).await
         })
@@ -83,6 +85,14 @@ fn check_with(patch: &EventPatch, facts: &EventFacts) -> Result<(), OrganiserErr
         let path = if patch.presale_ms.is_some() { "/presale_ms" } else { "/on_sale_ms" };
         return Err(OrganiserError::refused(path, "the presale begins before the sale"));
     }
+    for (at, (section, _)) in patch.sales_modes.iter().enumerate() {
+        if section.0 as usize >= facts.sections.len() {
+            return Err(OrganiserError::refused(format!("/sections/{at}/index"), "no such section"));
+        }
+        if patch.sales_modes[..at].iter().any(|(other, _)| other == section) {
+            return Err(OrganiserError::refused(format!("/sections/{at}/index"), "named twice"));
+        }
+    }
     if let Some(limit) = patch.seats_per_identity
         && facts.price_tiers.iter().any(|tier| total_minor([(limit, tier.price_minor, tier.fee_minor)]).is_none())
     {
@@ -107,6 +117,11 @@ fn detail(patch: &EventPatch) -> serde_json::Value {
     fields.retain(|_, value| !value.is_null());
     if let Some(limit) = patch.seats_per_instrument {
         fields.insert("seats_per_instrument".into(), limit.into());
+    }
+    if !patch.sales_modes.is_empty() {
+        let section =
+            |(index, mode): &(SectionIndex, SalesMode)| serde_json::json!({"index": index, "sales_mode": mode});
+        fields.insert("sections".into(), patch.sales_modes.iter().map(section).collect());
     }
     if let Some(presale_ms) = patch.presale_ms {
         fields.insert("presale_ms".into(), presale_ms.into());

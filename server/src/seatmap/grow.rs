@@ -12,13 +12,14 @@ use seatwire_proto::server::Push;
 use std::collections::HashMap;
 use std::sync::Arc;
 
-/// Whether something changed that only the event's page shows: limits, times, texts. What is on the map or has a push of its own
+/// Whether something changed that only the event's page shows: limits, times, texts, how sections sell. What is on the map or has a push of its own
 /// makes nobody read the page.
 fn is_page_changed(before: &EventFacts, now: &EventFacts) -> bool {
     before.rules != now.rules
         || before.page != now.page
         || (before.presale_ms, before.on_sale_ms) != (now.presale_ms, now.on_sale_ms)
         || (before.has_waitlist, before.has_waiting_room) != (now.has_waitlist, now.has_waiting_room)
+        || before.sections.iter().zip(&now.sections).any(|(before, now)| before.sales_mode != now.sales_mode)
 }
 
 /// Viewers by their address.

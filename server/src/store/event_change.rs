@@ -4,8 +4,8 @@
 use super::StoreError;
 use super::event::{SectionRow, column, word};
 use seatwire_proto::id::{EventId, VenueId};
-use seatwire_proto::seat::AreaIndex;
-use seatwire_proto::server::{EventState, OrphanRule};
+use seatwire_proto::seat::{AreaIndex, SectionIndex};
+use seatwire_proto::server::{EventState, OrphanRule, SalesMode};
 use sqlx::{PgConnection, PgExecutor};
 
 /// An event whose row is held until the transaction ends.
@@ -110,13 +110,15 @@ pub struct EventPatch {
     pub orphans: Option<OrphanRule>,
     /// Whether released seats go to a list.
     pub has_waitlist: Option<bool>,
+    /// How sections sell, each named once.
+    pub sales_modes: Vec<(SectionIndex, SalesMode)>,
 }
 
 /// Sets what the patch names.
 ///
 /// # Errors
 /// Postgres' own.
-pub async fn patch(executor: impl PgExecutor<'_>, id: EventId, patch: &EventPatch) -> Result<(), StoreError> {
+pub async fn patch(transaction: &mut PgConnection, id: EventId, patch: &EventPatch) -> Result<(), StoreError> {
     sqlx::query!(
         r#"update events set name = coalesce($2, name), description = coalesce($3, description),
                   starts_ms = coalesce($4, starts_ms), on_sale_ms = coalesce($5, on_sale_ms),
@@ -139,8 +141,22 @@ pub async fn patch(executor: impl PgExecutor<'_>, id: EventId, patch: &EventPatc
         patch.seats_per_instrument.is_some(),
         patch.seats_per_instrument.flatten().map(u32::cast_signed),
     )
-    .execute(executor)
+    .execute(&mut *transaction)
     .await?;
+    if !patch.sales_modes.is_empty() {
+        let (indices, modes): (Vec<i32>, Vec<String>) =
+            patch.sales_modes.iter().map(|(index, mode)| (index.0.cast_signed(), column(mode))).unzip();
+        sqlx::query!(
+            r#"update event_sections s set sales_mode = n.sales_mode
+               from unnest($2::integer[], $3::text[]) as n (section_index, sales_mode)
+               where s.event_id = $1 and s.section_index = n.section_index and s.sales_mode <> n.sales_mode"#,
+            id.uuid(),
+            &indices,
+            &modes
+        )
+        .execute(transaction)
+        .await?;
+    }
     Ok(())
 }
 

@@ -10,7 +10,7 @@ use seatwire::store::Store;
 use seatwire::store::event::EventFilter;
 use seatwire::store::venue::NewVenue;
 use seatwire_proto::id::EventId;
-use seatwire_proto::server::{EventState, OrphanRule};
+use seatwire_proto::server::{EventState, OrphanRule, SalesMode};
 use std::collections::HashMap;
 
 const NOW_MS: u64 = 1_800_000_000_000;
@@ -82,6 +82,7 @@ fn evening(layout: &str, name: &str, starts_ms: u64, tiers: Vec<TierSpec>) -> Ev
         seats_per_identity: 4,
         hold_ttl_ms: 60_000,
         orphans: OrphanRule::Strict,
+        best_available: Vec::new(),
     }
 }
 
@@ -112,6 +113,34 @@ async fn an_event_needs_a_price_for_every_category_in_use() {
     assert_eq!(page.body.summary.performers[0].name, "The Corner Players");
     assert_eq!(page.facts.state, EventState::Scheduled);
     assert_eq!(page.facts.state_at(NOW_MS + 1_000), EventState::OnSale);
+}
+
+#[tokio::test]
+async fn sections_are_entered_as_best_available_by_their_names() {
+    let stage = Stage::new().await;
+    let layout = theatre(&stage.store).await;
+    let enter = async |names: &[&str]| {
+        let best_available = names.iter().map(|name| (*name).to_owned()).collect();
+        let spec = evening(&layout, "Evening", NOW_MS, vec![tier("A", None, 100)]);
+        create_event_in(&stage.store, &EventSpec { best_available, ..spec }, NOW_MS).await
+    };
+    let catalogue = Catalogue::new(stage.store.clone(), Clock::manual(NOW_MS));
+    let modes = async |id| {
+        let facts = catalogue.event(id).await.expect("answers").expect("is there");
+        facts.sections.iter().map(|section| (section.name.clone(), section.sales_mode)).collect::<Vec<_>>()
+    };
+    let plain = modes(enter(&[]).await.expect("an event")).await;
+    assert!(plain.iter().all(|(_, mode)| *mode == SalesMode::PickSeat), "{plain:?}");
+    let (name, _) = &plain[0];
+    let mixed = modes(enter(&[name]).await.expect("an event")).await;
+    let expected = |(other, _): &(String, SalesMode)| {
+        (other.clone(), if other == name { SalesMode::BestAvailable } else { SalesMode::PickSeat })
+    };
+    assert_eq!(mixed, plain.iter().map(expected).collect::<Vec<_>>());
+    match enter(&["Nowhere"]).await {
+        Err(PublishError::Refused(line)) => assert_eq!(line, "there is no section \"Nowhere\" in this layout"),
+        other => panic!("{other:?}"),
+    }
 }
 
 #[tokio::test]

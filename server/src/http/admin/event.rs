@@ -14,7 +14,8 @@ use crate::store::event_change::EventPatch;
 use axum::extract::State;
 use seatwire_proto::code::ErrorCode;
 use seatwire_proto::id::EventId;
-use seatwire_proto::server::{EventState, OrphanRule};
+use seatwire_proto::seat::SectionIndex;
+use seatwire_proto::server::{EventState, OrphanRule, SalesMode};
 use serde::{Deserialize, Deserializer, Serialize};
 use serde_json::{Value, json as value};
 
@@ -22,6 +23,10 @@ fn shown(facts: &EventFacts) -> Value {
     let areas = (0..).zip(&facts.areas);
     let areas: Vec<Value> =
         areas.map(|(index, area)| value!({"index": index, "name": area.name, "capacity": area.capacity})).collect();
+    let sections = (0..).zip(&facts.sections);
+    let sections: Vec<Value> = sections
+        .map(|(index, section)| value!({"index": index, "name": section.name, "sales_mode": section.sales_mode}))
+        .collect();
     value!({
         "id": facts.id,
         "revision": facts.revision,
@@ -33,6 +38,7 @@ fn shown(facts: &EventFacts) -> Value {
         "seat_count": facts.seat_count(),
         "blocked": facts.blocked.len(),
         "areas": areas,
+        "sections": sections,
         "price_tiers": facts.price_tiers,
         "rules": facts.rules,
         "seats_per_instrument": facts.seats_per_instrument,
@@ -100,6 +106,14 @@ pub(super) struct Settings {
     presale_ms: Option<Option<u64>>,
     rules: RulesChange,
     waitlist: Option<bool>,
+    sections: Vec<SectionChange>,
+}
+
+#[derive(Debug, PartialEq, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct SectionChange {
+    index: SectionIndex,
+    sales_mode: SalesMode,
 }
 
 #[derive(Debug, Default, PartialEq, Deserialize)]
@@ -125,6 +139,7 @@ impl From<Settings> for EventPatch {
             hold_ttl_ms: settings.rules.hold_ttl_ms,
             orphans: settings.rules.orphans,
             has_waitlist: settings.waitlist,
+            sales_modes: settings.sections.iter().map(|section| (section.index, section.sales_mode)).collect(),
         }
     }
 }

@@ -145,6 +145,46 @@ async fn limits_and_times_change_for_new_holds() {
 }
 
 #[tokio::test]
+async fn how_a_section_sells_changes_while_it_sells_and_breaks_no_basket() {
+    let (stage, event) = Stage::with_event(&Draft::default()).await;
+    let (first, second) = (stage.node().await, stage.node().await);
+    let admin = Admin::new(&stage, &first, &[Scope::Events, Scope::Read]).await;
+    let path = format!("/v1/admin/events/{event}");
+    let guest = Guest::new(&second.url).await;
+    let mut buyer = Client::hello(&second.url, Some(&guest.token)).await;
+    let held = buyer.call("hold", json!({"key": "1", "event": event, "seats": [1]})).await;
+    let mut viewer = Viewer::of(&second.url, &event).await;
+    let set = |mode: &str| json!({"sections": [{"index": 0, "sales_mode": mode}]});
+    let answer = admin.done("PATCH", &path, set("best_available")).await;
+    assert_eq!(answer["sections"], json!([{"index": 0, "name": "Stalls", "sales_mode": "best_available"}]));
+    assert_eq!(viewer.client.push("event.state").await["state"], "on_sale", "said again");
+    eventually("the page says so", async || {
+        let (_, page) = guest.get(&format!("/v1/events/{event}")).await;
+        (page["sections"][0]["sales_mode"] == "best_available").then_some(())
+    })
+    .await;
+    let refused = buyer.call("hold", json!({"key": "2", "event": event, "seats": [2]})).await;
+    assert_eq!((code(&refused), &refused["error"]["number"]), ("mode_not_allowed", &json!(2014)), "{refused}");
+    let own = buyer.call("hold", json!({"key": "3", "event": event, "seats": [1]})).await;
+    assert_eq!((code(&own), &own["hold"]["id"]), ("ok", &held["hold"]["id"]), "what is held stays: {own}");
+    let best = buyer.call("hold_best", json!({"key": "4", "event": event, "quantity": 2})).await;
+    assert_eq!((code(&best), best["hold"]["lines"].as_array().map(Vec::len)), ("ok", Some(3)), "{best}");
+    admin.done("PATCH", &path, set("pick_seat")).await;
+    assert_eq!(viewer.client.push("event.state").await["state"], "on_sale");
+    let picked = buyer.call("hold", json!({"key": "5", "event": event, "seats": [150]})).await;
+    assert_eq!(code(&picked), "ok", "{picked}");
+    let mode = |index: u32| json!({"index": index, "sales_mode": "pick_seat"});
+    for (sections, wanted) in
+        [(json!([mode(1)]), "/sections/0/index"), (json!([mode(0), mode(0)]), "/sections/1/index"), (json!([]), "")]
+    {
+        let (status, answer) = admin.call("PATCH", &path, json!({"sections": sections})).await;
+        assert_eq!((status, &answer["error"]["data"]["path"]), (400, &json!(wanted)), "{sections}: {answer}");
+    }
+    let (_, log) = admin.call("GET", &format!("{path}/log"), Value::Null).await;
+    assert_eq!(log["items"][0]["detail"], json!({"sections": [{"index": 0, "sales_mode": "pick_seat"}]}), "{log}");
+}
+
+#[tokio::test]
 async fn appended_seats_are_told_before_any_frame_names_them() {
     let (mut stage, event) = Stage::with_event(&Draft { blocked: vec![3], ..Draft::default() }).await;
     let (first, second) = (stage.node().await, stage.node().await);

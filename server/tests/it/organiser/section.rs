@@ -60,6 +60,13 @@ async fn a_section_that_is_said_again_or_by_several_at_once_stands_there_once() 
     assert_eq!((&again["first_seat"], &again["seat_count"]), (&json!(160), &json!(185)), "{again}");
     let longer = admin.done("POST", &path, section("North", 8, 2)).await;
     assert_eq!((&longer["first_seat"], &longer["seat_count"]), (&json!(185), &json!(187)), "{longer}");
+    let mut given_out = section("Gallery", 9, 2);
+    given_out["sales_mode"] = json!("best_available");
+    admin.done("POST", &path, given_out).await;
+    let shown = admin.done("GET", &format!("/v1/admin/events/{event}"), Value::Null).await;
+    let modes: Vec<&Value> = shown["sections"].as_array().expect("sections").iter().map(|s| &s["sales_mode"]).collect();
+    let expected: Vec<&str> = (0..8).map(|at| if at == 7 { "best_available" } else { "pick_seat" }).collect();
+    assert_eq!(modes, expected, "{shown}");
     let (mut buyer, _) = Client::guest(&nodes[0].url).await;
     let held = buyer.call("hold", json!({"key": "1", "event": event, "seats": [160, 184, 186]})).await;
     assert_eq!((&held["ok"], &held["hold"]["total_minor"]), (&json!(true), &json!(6000)), "{held}");
