@@ -135,7 +135,7 @@ describe("changes of the organiser", () => {
   it("says why a basket was taken, and only about one's own", () => {
     const { shop, notices } = open();
     shop.pushed({ push: "hold.update", id: "hld_1", hold: holdOf() } as Push);
-    shop.pushed({ push: "hold.revoked", hold: holdOf({ id: "hld_2" }), reason: "closed" } as Push);
+    shop.pushed({ push: "hold.revoked", hold: holdOf({ id: "hld_2" }), reason: "sold" } as Push);
     expect(notices).toEqual([]);
     shop.pushed({ push: "hold.revoked", hold: holdOf(), reason: "cancelled" } as Push);
     expect(notices).toEqual([{ kind: "revoked", event: "evt_1", reason: "cancelled" }]);

@@ -65,7 +65,8 @@ impl Inner {
         let Some(event) = self.catalogue.event_by_number(number).await? else {
             return Ok(Reserved::Refused(CheckoutRefusal::HoldNotFound));
         };
-        if matches!(event.state, EventState::Closed | EventState::Cancelled | EventState::Scheduled) {
+        // Whoever holds seats when selling pauses or ends may pay for them; nobody should for what will not take place.
+        if event.state == EventState::Cancelled {
             return Ok(Reserved::Refused(CheckoutRefusal::NotOnSale { on_sale_ms: event.on_sale_ms }));
         }
         // The lock's length depends on the hold's; and a wrong total is told without touching the hold.
@@ -216,7 +217,7 @@ impl Inner {
         let mut transaction = crate::store::begin(self.store.pool()).await?;
         // What this node has read of the event may be a moment old.
         let selling = behind_fence(&mut transaction, row).await?;
-        if matches!(selling.state, Some(EventState::Closed | EventState::Cancelled)) {
+        if selling.state == Some(EventState::Cancelled) {
             transaction.rollback().await?;
             let event = self.catalogue.event(row.event).await?;
             let on_sale_ms = event.map_or(0, |event| event.on_sale_ms);

@@ -1,5 +1,5 @@
 //! What changed reaches the shelf and this node's viewers: changes of organisers that were not told when they were made,
-//! states that time opens, sell-outs and their end, holds of events that are over. Any node, safe twice.
+//! states that time opens, sell-outs and their end, holds of cancelled events. Any node, safe twice.
 
 use super::Round;
 use crate::app::App;
@@ -54,7 +54,7 @@ async fn note_openings(app: &Arc<App>) -> anyhow::Result<()> {
 
 async fn follow(app: &Arc<App>, facts: &Arc<EventFacts>, may_have_holds: bool) -> anyhow::Result<()> {
     match facts.state {
-        EventState::Closed | EventState::Cancelled if may_have_holds => app.organiser.end_holds(facts).await?,
+        EventState::Cancelled if may_have_holds => app.organiser.end_holds(facts).await?,
         // With holds open nothing is sold out yet.
         EventState::OnSale if may_have_holds => {}
         EventState::OnSale | EventState::SoldOut => app.organiser.follow_stock(facts).await?,

@@ -1,5 +1,6 @@
-//! States of an event: opened, paused, closed, cancelled by the organiser; sold out and back by the stock. Pausing leaves
-//! open holds alone; closing and cancelling end them, and say so. Whoever is paying already goes on: an order is the till's.
+//! States of an event: opened, paused, closed, cancelled by the organiser; sold out and back by the stock. Pausing and
+//! closing let nobody begin and leave open holds alone: they live out their time and may be paid. Cancelling ends them, and
+//! says so. Whoever is paying already goes on: an order is the till's.
 
 use super::{Operator, Organiser, OrganiserError};
 use crate::catalogue::EventFacts;
@@ -81,22 +82,20 @@ impl Organiser {
         .await
     }
 
-    /// Ends the open holds of an event that is over, and tells their owners why.
+    /// Ends the open holds of a cancelled event, which nobody should pay for, and tells their owners why.
     ///
     /// # Errors
     /// When Redis does not answer; the job tries again.
     pub async fn end_holds(&self, facts: &Arc<EventFacts>) -> Result<(), OrganiserError> {
-        let reason = match facts.state {
-            EventState::Closed => "closed",
-            EventState::Cancelled => "cancelled",
-            _ => return Ok(()),
-        };
+        if facts.state != EventState::Cancelled {
+            return Ok(());
+        }
         let mut from = 0;
         for _ in 0..MAX_CALLS {
             let (ended, next) = self.inventory.end_holds(facts, from, MAX_ENDED_PER_CALL).await?;
             let server_ms = self.inventory.now_ms();
             for hold in ended {
-                let push = Push::HoldRevoked { hold: hold.to_wire(facts, server_ms), reason: reason.to_owned() };
+                let push = Push::HoldRevoked { hold: hold.to_wire(facts, server_ms), reason: "cancelled".to_owned() };
                 self.sender.to_identity(hold.identity, &push);
                 self.sender.to_identity(hold.identity, &Push::HoldUpdate { id: hold.id, hold: None });
             }

@@ -12,7 +12,7 @@ pub(super) const SEATS_PER_CALL: usize = 500;
 impl Organiser {
     /// Brings the shelf to what Postgres says of the event, and nudges every node. The event's row is held meanwhile, so
     /// that no block is half way: what Redis has blocked beyond Postgres is left from a change that ended early. Holds of
-    /// an event that is over end behind that, since they may be many; only then is it told.
+    /// a cancelled event end behind that, since they may be many; only then is it told.
     ///
     /// # Errors
     /// When a store does not answer: it stays to be told.

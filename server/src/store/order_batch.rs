@@ -47,7 +47,7 @@ fn ids(taken: Vec<Uuid>) -> HashSet<OrderId> {
     taken.into_iter().map(OrderId::from_uuid).collect()
 }
 
-/// Enters orders whose event still sells and whose epoch is the present one, with their seats and what their identities have;
+/// Enters orders whose event was not cancelled and whose epoch is the present one, with their seats and what their identities have;
 /// which. Behind the lock of `epoch`, in a statement of its own.
 ///
 /// # Errors
@@ -71,7 +71,7 @@ pub async fn insert(transaction: &mut PgConnection, orders: &[NewOrder]) -> Resu
                  currency, buyer_name, buyer_email, pay_secret, provider, created_ms, lock_until_ms, check_at_ms, lang,
                  limit_n, facts)
              join event_epochs e on e.event_id = g.event_id and e.epoch = g.epoch
-             join events v on v.id = g.event_id and v.state not in ('closed', 'cancelled')),
+             join events v on v.id = g.event_id and v.state <> 'cancelled'),
          seats as (
              insert into taken_seats (event_id, seat_index, state, order_id, identity_id, epoch)
              select g.event_id, s.seat, 'reserved', g.order_id, g.identity_id, g.epoch

@@ -270,6 +270,7 @@ pub async fn fitting(
 }
 
 /// Ends the places of an event that is over: closed, cancelled, or begun before `begun_before_ms`. A bounded number; whose.
+/// What was offered before the event was closed may still be taken, so that place stays until it has had its turn.
 ///
 /// # Errors
 /// Postgres' own.
@@ -282,7 +283,8 @@ pub async fn end_if_over(
     let ended = sqlx::query_scalar!(
         "delete from waitlist_places where event_id = $1 and identity_id in (
              select p.identity_id from waitlist_places p join events e on e.id = p.event_id
-             where p.event_id = $1 and (e.state in ('closed', 'cancelled') or e.starts_ms < $2) limit $3)
+             where p.event_id = $1 and (e.state = 'cancelled' or e.starts_ms < $2
+                 or e.state = 'closed' and p.state = 'waiting') limit $3)
          returning identity_id",
         event.uuid(),
         begun_before_ms.cast_signed(),

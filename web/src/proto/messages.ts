@@ -76,7 +76,7 @@ export interface Order {
 }
 
 /** Why the server took back a hold. */
-export type RevokeReason = "closed" | "cancelled" | "sold" | "store_lost";
+export type RevokeReason = "cancelled" | "sold" | "store_lost";
 
 /** A place in the waiting list of a sold-out event. */
 export interface WaitlistPlace {

@@ -39,7 +39,8 @@ export const de: Texts = {
     presale: "Vorverkauf: Plätze gibt es jetzt nur mit einem Code.",
     paused: "Der Verkauf macht Pause. Reservierte Plätze bleiben dir, und du kannst sie bezahlen.",
     sold_out: "Ausverkauft. Plätze können zurückkommen, wenn andere sie freigeben.",
-    closed: "Der Verkauf ist beendet.",
+    closed:
+      "Der Verkauf ist beendet. Reservierte Plätze bleiben dir bis zum Ende ihrer Zeit, und du kannst sie bezahlen.",
     cancelled: "Diese Veranstaltung ist abgesagt. Wer Tickets hat, bekommt das Geld zurück.",
   },
 
@@ -140,7 +141,6 @@ export const de: Texts = {
   revokedBy: {
     store_lost:
       "Durch einen Fehler bei uns sind deine Plätze verloren gegangen. Es wurde nichts abgebucht; bitte wähle neu.",
-    closed: "Der Verkauf ist beendet. Deine Plätze konnten nicht gehalten werden.",
     cancelled: "Die Veranstaltung ist abgesagt. Deine Plätze konnten nicht gehalten werden.",
     sold: "Einer deiner Plätze war schon von jemand anderem bezahlt.",
   },

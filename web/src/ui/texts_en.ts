@@ -43,7 +43,7 @@ export const en = {
     presale: "Presale: seats are for those who have a code.",
     paused: "The sale is paused. Seats you hold stay yours, and you can pay for them.",
     sold_out: "Sold out. Seats can come back when others let them go.",
-    closed: "The sale has ended.",
+    closed: "The sale has ended. Seats you hold stay yours until their time is over, and you can pay for them.",
     cancelled: "This event is cancelled. Whoever has tickets gets the money back.",
   },
 
@@ -147,7 +147,6 @@ export const en = {
   revoked: "The organiser took back your seats.",
   revokedBy: {
     store_lost: "A fault on our side lost your seats. You were not charged; please choose again.",
-    closed: "The sale has ended. Your seats could not be kept.",
     cancelled: "This event is cancelled. Your seats could not be kept.",
     sold: "One of your seats had been paid for by somebody else.",
   } satisfies Record<RevokeReason, string>,

@@ -3,7 +3,9 @@
 
 use super::shelf::{Shelf, indices, refused, seats_of};
 use seatwire::catalogue::EventFacts;
-use seatwire::inventory::{ChangeOutcome, HoldOutcome, Kept, NewOffer, OfferOutcome, Place, Refusal, ReleaseWhat};
+use seatwire::inventory::{
+    Caller, ChangeOutcome, HoldOutcome, Kept, NewOffer, OfferOutcome, Place, Refusal, ReleaseWhat,
+};
 use seatwire_proto::id::{IdentityId, OrderId};
 use seatwire_proto::seat::{AreaIndex, SeatIndex, SeatState};
 use seatwire_proto::server::{EventState, SalesMode};
@@ -119,7 +121,7 @@ async fn a_plan_that_grew_gets_its_seats_once_and_old_revisions_undo_nothing() {
 }
 
 #[tokio::test]
-async fn holds_end_with_their_event_but_for_those_being_paid() {
+async fn holds_end_with_a_cancelled_event_but_for_those_being_paid() {
     let shelf = Shelf::new().await;
     let people: Vec<IdentityId> = (0..5).map(|_| IdentityId::generate()).collect();
     let mut holds = Vec::new();
@@ -135,7 +137,18 @@ async fn holds_end_with_their_event_but_for_those_being_paid() {
     assert_eq!(shelf.position().await.1, before);
 
     let closed = later(&shelf, |facts| facts.state = EventState::Closed);
-    let (first, next) = shelf.inventory.end_holds(&closed, 0, 3).await.expect("Redis answers");
+    let open = shelf.inventory.end_holds(&closed, 0, 64).await.expect("Redis answers");
+    assert!(open.0.is_empty() && open.1.is_none(), "a basket may be paid for when selling is over");
+    assert_eq!(shelf.position().await.1, before);
+    let more = Caller { event: Arc::clone(&closed), ..shelf.caller(people[0]) };
+    let more = shelf.try_hold(more, &[9]).await.expect("Redis answers").outcome;
+    assert_eq!(refused(more), Refusal::NotOnSale, "but nothing is added");
+
+    let cancelled = later(&shelf, |facts| {
+        facts.revision += 1;
+        facts.state = EventState::Cancelled;
+    });
+    let (first, next) = shelf.inventory.end_holds(&cancelled, 0, 3).await.expect("Redis answers");
     assert_eq!(
         first.iter().map(|hold| hold.id).collect::<Vec<_>>(),
         holds[..3].iter().map(|h| h.id).collect::<Vec<_>>()
@@ -143,14 +156,14 @@ async fn holds_end_with_their_event_but_for_those_being_paid() {
     assert_eq!((&shelf.map().await[..5], &shelf.areas().await[..]), ("00011", &[5, 100][..]));
     let change = shelf.published(before + 1).await;
     assert_eq!((change.seats.len(), &change.areas[..]), (3, &[(AreaIndex(0), 5)][..]), "one change: {change:?}");
-    let (rest, next) = shelf.inventory.end_holds(&closed, next.expect("more"), 64).await.expect("Redis answers");
+    let (rest, next) = shelf.inventory.end_holds(&cancelled, next.expect("more"), 64).await.expect("Redis answers");
     assert_eq!((rest.len(), next), (1, None));
     assert_eq!(&shelf.map().await[..5], "00001", "the locked one goes on");
     assert!(shelf.open_hold(people[0]).await.is_none());
     let gone = shelf.extend(people[0], holds[0].id).await;
     assert_eq!(gone, ChangeOutcome::Refused(Refusal::HoldExpired));
-    assert!(shelf.inventory.end_holds(&closed, 0, 64).await.expect("Redis answers").0.is_empty(), "twice is once");
-    let stock = shelf.inventory.stock(&closed).await.expect("Redis answers");
+    assert!(shelf.inventory.end_holds(&cancelled, 0, 64).await.expect("Redis answers").0.is_empty(), "twice is once");
+    let stock = shelf.inventory.stock(&cancelled).await.expect("Redis answers");
     assert_eq!(stock.open_holds, 1);
     shelf.available().await;
 }
@@ -278,7 +291,7 @@ async fn an_offer_is_made_of_what_is_kept_once_and_ends_like_a_hold() {
     assert_eq!(second, taken(&[0]), "never live for two");
 
     let longer = shelf.extend(bob, offer.id).await;
-    assert_eq!(longer, ChangeOutcome::Refused(Refusal::ExtendRefused), "others wait behind it");
+    assert_eq!(longer, ChangeOutcome::Refused(Refusal::ExtendRefused { is_offer: true }), "others wait behind it");
 
     shelf.move_clock_ms(61_000).await;
     let swept = shelf.inventory.sweep(&sold_out).await.expect("Redis answers");

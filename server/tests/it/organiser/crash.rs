@@ -87,11 +87,11 @@ async fn a_change_that_was_never_told_is_told_by_the_job() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_closing_that_was_never_told_ends_the_holds_all_the_same() {
+async fn a_cancellation_that_was_never_told_ends_the_holds_all_the_same() {
     let till = Till::open().await;
     let (buyer, _) = till.buyer_with(&[1]).await;
-    let close = "update events set state = 'closed'";
-    sqlx::query(close).execute(till.stage.store.pool()).await.expect("written");
+    let cancel = "update events set state = 'cancelled'";
+    sqlx::query(cancel).execute(till.stage.store.pool()).await.expect("written");
     eventually("the hold to end", async || {
         let reply = till.call(buyer, "hold", json!({"event": till.event, "seats": [2]})).await;
         let facts = till.app.catalogue.event(till.event.parse().ok()?).await.ok()??;
@@ -103,7 +103,7 @@ async fn a_closing_that_was_never_told_ends_the_holds_all_the_same() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn holds_are_over_when_the_closing_is_answered_however_many_there_are() {
+async fn holds_are_over_when_the_cancellation_is_answered_however_many_there_are() {
     let till = Till::open().await;
     let event: EventId = till.event.parse().expect("an id");
     // More than one call of the script ends.
@@ -111,8 +111,8 @@ async fn holds_are_over_when_the_closing_is_answered_however_many_there_are() {
     for seat in 0..70 {
         buyers.push(till.buyer_with(&[seat]).await.0);
     }
-    let closed = till.app.organiser.set_state(Operator::server(), event, EventState::Closed, None).await;
-    let facts = closed.expect("the stores answer");
+    let cancelled = till.app.organiser.set_state(Operator::server(), event, EventState::Cancelled, None).await;
+    let facts = cancelled.expect("the stores answer");
     // The job would do it later.
     let stock = till.app.inventory.stock(&facts).await.expect("Redis answers");
     assert_eq!((stock.open_holds, stock.available), (0, 160));

@@ -58,50 +58,82 @@ async fn a_pause_keeps_holds_and_refuses_new_ones() {
 }
 
 #[tokio::test]
-async fn closing_ends_open_holds_truthfully_and_leaves_orders_alone() {
-    for (state, holds_n) in [("closed", 3), ("cancelled", 70)] {
-        let (stage, event) = Stage::with_event(&Draft::default()).await;
-        let (first, second) = (stage.node().await, stage.node().await);
-        let admin = Admin::new(&stage, &first, &[Scope::Events]).await;
-        let path = format!("/v1/admin/events/{event}/state");
-        let mut viewer = Viewer::of(&second.url, &event).await;
-        let (mut payer, _) = Client::guest(&second.url).await;
-        let held = payer.call("hold", json!({"key": "1", "event": event, "seats": [100]})).await;
-        let body = json!({"key": "c", "hold": held["hold"]["id"], "buyer": {"name": "A", "email": "a@example.org"},
-            "payment": {"method": "pm_card_visa"}, "expect_total_minor": 4750});
-        let paid = payer.call("checkout", body).await;
-        assert_eq!(paid["order"]["state"], "paid", "{paid}");
-        let mut buyers = Vec::new();
-        for seat in 0..holds_n {
-            let (mut buyer, _) = Client::guest(&second.url).await;
-            let held = buyer.call("hold", json!({"key": "1", "event": event, "seats": [seat]})).await;
-            assert_eq!(code(&held), "ok", "{held}");
-            buyers.push((buyer, held["hold"]["id"].clone()));
-        }
-        admin.done("PUT", &path, json!({"state": state})).await;
-        for (buyer, hold) in &mut buyers {
-            let push = buyer.push("hold.revoked").await;
-            assert_eq!((&push["hold"]["id"], &push["reason"]), (&*hold, &json!(state)), "{push}");
-            let push = buyer.push_where("hold.update", |push| push["hold"].is_null()).await;
-            assert_eq!(push["id"], *hold);
-        }
-        let (buyer, hold) = &mut buyers[0];
-        let refused = buyer.call("hold", json!({"key": "2", "event": event, "seats": [50]})).await;
-        assert_eq!(code(&refused), "not_on_sale", "{refused}");
-        let gone = buyer.call("extend", json!({"key": "3", "hold": hold})).await;
-        assert_eq!(code(&gone), "hold_expired", "{gone}");
-        viewer.until("the seats are free", |map| map.states[..holds_n].iter().all(|state| *state == 0)).await;
-        if state == "closed" {
-            viewer.until("the sold seat is sold", |map| map.states[100] == 2).await;
-            let order = payer.call("order", json!({"order": paid["order"]["id"]})).await;
-            assert_eq!(order["order"]["state"], "paid", "{order}");
-        } else {
-            // Its money goes back by itself, and then its seat is nobody's.
-            viewer.until("the refunded seat is free", |map| map.states[100] == 0).await;
-        }
-        let (status, answer) = admin.call("PUT", &path, json!({"state": "on_sale"})).await;
-        assert_eq!(status, if state == "cancelled" { 400 } else { 200 }, "{answer}");
+async fn cancelling_ends_open_holds_truthfully_and_pays_back() {
+    let (stage, event) = Stage::with_event(&Draft::default()).await;
+    let (first, second) = (stage.node().await, stage.node().await);
+    let admin = Admin::new(&stage, &first, &[Scope::Events]).await;
+    let path = format!("/v1/admin/events/{event}/state");
+    let mut viewer = Viewer::of(&second.url, &event).await;
+    let (mut payer, _) = Client::guest(&second.url).await;
+    let held = payer.call("hold", json!({"key": "1", "event": event, "seats": [100]})).await;
+    assert_eq!(payer.pay(&held["hold"]).await["state"], "paid");
+    let mut buyers = Vec::new();
+    for seat in 0..70 {
+        let (mut buyer, _) = Client::guest(&second.url).await;
+        let held = buyer.call("hold", json!({"key": "1", "event": event, "seats": [seat]})).await;
+        assert_eq!(code(&held), "ok", "{held}");
+        buyers.push((buyer, held["hold"]["id"].clone()));
     }
+    admin.done("PUT", &path, json!({"state": "cancelled"})).await;
+    for (buyer, hold) in &mut buyers {
+        let push = buyer.push("hold.revoked").await;
+        assert_eq!((&push["hold"]["id"], &push["reason"]), (&*hold, &json!("cancelled")), "{push}");
+        let push = buyer.push_where("hold.update", |push| push["hold"].is_null()).await;
+        assert_eq!(push["id"], *hold);
+    }
+    let (buyer, hold) = &mut buyers[0];
+    let refused = buyer.call("hold", json!({"key": "2", "event": event, "seats": [80]})).await;
+    assert_eq!(code(&refused), "not_on_sale", "{refused}");
+    let gone = buyer.call("extend", json!({"key": "3", "hold": hold})).await;
+    assert_eq!(code(&gone), "hold_expired", "{gone}");
+    viewer.until("the seats are free", |map| map.states[..70].iter().all(|state| *state == 0)).await;
+    // Its money goes back by itself, and then its seat is nobody's.
+    viewer.until("the refunded seat is free", |map| map.states[100] == 0).await;
+    let (status, answer) = admin.call("PUT", &path, json!({"state": "on_sale"})).await;
+    assert_eq!(status, 400, "{answer}");
+}
+
+#[tokio::test]
+async fn closing_lets_nobody_begin_and_breaks_no_basket_and_no_order() {
+    let (stage, event) = Stage::with_event(&Draft::default()).await;
+    let (first, second) = (stage.node().await, stage.node().await);
+    let admin = Admin::new(&stage, &first, &[Scope::Events]).await;
+    let settings = format!("/v1/admin/events/{event}");
+    let path = format!("{settings}/state");
+    let mut viewer = Viewer::of(&second.url, &event).await;
+    let (mut early, _) = Client::guest(&second.url).await;
+    let held = early.call("hold", json!({"key": "1", "event": event, "seats": [100]})).await;
+    let paid = early.pay(&held["hold"]).await;
+    assert_eq!(paid["state"], "paid", "{paid}");
+    let (mut payer, _) = Client::guest(&second.url).await;
+    let to_pay = payer.call("hold", json!({"key": "1", "event": event, "seats": [1, 2]})).await;
+    admin.done("PATCH", &settings, json!({"rules": {"hold_ttl_ms": 3_000}})).await;
+    let (mut idler, _) = Client::guest(&second.url).await;
+    let idle = idler.call("hold", json!({"key": "1", "event": event, "seats": [3]})).await;
+    assert_eq!(code(&idle), "ok", "{idle}");
+    admin.done("PUT", &path, json!({"state": "closed"})).await;
+    assert_eq!(viewer.client.push_where("event.state", |push| push["state"] == "closed").await["event"], event);
+
+    let (mut late, _) = Client::guest(&second.url).await;
+    for client in [&mut payer, &mut late] {
+        let refused = client.call("hold", json!({"key": "2", "event": event, "seats": [50]})).await;
+        assert_eq!(code(&refused), "not_on_sale", "nobody begins, and nothing is added: {refused}");
+    }
+    let longer = payer.call("extend", json!({"key": "3", "hold": to_pay["hold"]["id"]})).await;
+    assert_eq!((code(&longer), &longer["hold"]["lines"]), ("ok", &to_pay["hold"]["lines"]), "{longer}");
+    let some = json!({"key": "4", "hold": to_pay["hold"]["id"], "seats": [2]});
+    let less = payer.call("release", some).await;
+    assert_eq!(code(&less), "ok", "{less}");
+    assert_eq!(payer.pay(&less["hold"]).await["state"], "paid");
+    // The other one runs out by itself, as any basket does, and everything is free that is not sold.
+    assert_eq!(idler.push("hold.expired").await["hold"]["id"], idle["hold"]["id"]);
+    for client in [&payer, &idler] {
+        assert!(!client.has_push("hold.revoked"));
+    }
+    viewer.until("free but for what is sold", |map| map.states[..4] == [0, 2, 0, 0] && map.states[100] == 2).await;
+    let order = early.call("order", json!({"order": paid["id"]})).await;
+    assert_eq!(order["order"]["state"], "paid", "{order}");
+    admin.done("PUT", &path, json!({"state": "on_sale"})).await;
 }
 
 #[tokio::test]

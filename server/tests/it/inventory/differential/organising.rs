@@ -1,4 +1,4 @@
-//! Random changes by the organiser, codes that open allocations, and an event that is over for a moment.
+//! Random changes by the organiser, codes that open allocations, and an event that is closed or over for a moment.
 
 use super::{Run, SEATS};
 use rand::RngExt;
@@ -54,7 +54,11 @@ impl Run {
 
     /// An allocation is closed or opened again; now and then the event is over, and goes on after all.
     pub(super) async fn organise(&mut self) {
-        if self.random.random_bool(0.7) { self.allocate().await } else { self.end_holds().await }
+        match self.random.random_range(0..10) {
+            0..7 => self.allocate().await,
+            7 => self.close().await,
+            _ => self.end_holds().await,
+        }
     }
 
     fn revise(&mut self, change: impl FnOnce(&mut EventFacts)) {
@@ -75,8 +79,26 @@ impl Run {
         }
     }
 
-    async fn end_holds(&mut self) {
+    /// Nobody begins while it is closed; what is open stays.
+    async fn close(&mut self) {
         self.revise(|facts| facts.state = EventState::Closed);
+        let ended = self.shelf.inventory.end_holds(&self.shelf.event, 0, 64).await.expect("Redis answers");
+        self.note("closed".into());
+        self.agree("holds that a close ends", &ended, &(Vec::new(), None));
+        self.refuse_new().await;
+        self.revise(|facts| facts.state = EventState::OnSale);
+    }
+
+    /// Whoever asks for a seat now is told that nothing is on sale.
+    async fn refuse_new(&mut self) {
+        let (identity, seat) = (self.person(), self.seat());
+        let caller = Caller { key: None, ..self.caller(identity, "").0 };
+        let answer = self.shelf.inventory.hold(caller, &[seat]).await.expect("Redis answers");
+        self.agree("a hold when it is over", &answer.outcome, &HoldOutcome::Refused(Refusal::NotOnSale));
+    }
+
+    async fn end_holds(&mut self) {
+        self.revise(|facts| facts.state = EventState::Cancelled);
         let event = Arc::clone(&self.shelf.event);
         let (mut next, most) = (Some(0), self.random.random_range(1..=4));
         while let Some(from) = next {
@@ -90,10 +112,7 @@ impl Run {
             self.model.end_holds(&ended, now_ms);
         }
         self.agree("holds that outlive their event", &self.model.ending_holds(), &Vec::new());
-        let seat = self.seat();
-        let (identity, caller) = (self.person(), Caller { key: None, ..self.caller(self.people[0], "").0 });
-        let answer = self.shelf.inventory.hold(Caller { identity, ..caller }, &[seat]).await.expect("Redis answers");
-        self.agree("a hold when it is over", &answer.outcome, &HoldOutcome::Refused(Refusal::NotOnSale));
+        self.refuse_new().await;
         self.revise(|facts| facts.state = EventState::OnSale);
     }
 
