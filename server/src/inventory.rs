@@ -194,7 +194,8 @@ impl Inventory {
     }
 
     /// Looks through a part of the map inside the script, ends what is due first, and takes the first block of `wanted`
-    /// seats, or with `takes_any` any seats. `nothing`: what to answer when these stretches were the last ones.
+    /// seats, or with `takes_any` any seats. `most_before`: these stretches are the last ones, and the longest free one seen
+    /// before them was so long; `None`: there is more to look at, so nothing is refused for want of seats.
     ///
     /// # Errors
     /// As [`Inventory::hold`].
@@ -204,9 +205,9 @@ impl Inventory {
         wanted: u16,
         takes_any: bool,
         part: &Stretches,
-        nothing: Option<Nothing>,
+        most_before: Option<u32>,
     ) -> Result<BestTry, InventoryError> {
-        best::scan(&self.0, caller, wanted, takes_any, part, nothing).await
+        best::scan(&self.0, caller, wanted, takes_any, part, most_before).await
     }
 
     /// Adds places of an area to the caller's hold.

@@ -6,7 +6,7 @@ use super::{Answered, Asked, check_bounds, find_event};
 use crate::app::App;
 use crate::catalogue::{EventFacts, SeatShape};
 use crate::error;
-use crate::inventory::{Answer, BestTry, Caller, HoldOutcome, InventoryError, Looked, Nothing, Stretches};
+use crate::inventory::{Answer, BestTry, Caller, HoldOutcome, InventoryError, Looked, Stretches};
 use crate::seatmap::{Choice, LiveEvent, Picked, Wish};
 use roaring::RoaringBitmap;
 use seatwire_proto::client::{Command, HoldBest, Together};
@@ -139,7 +139,7 @@ impl Search<'_> {
             let marked = blocks.first().map_or(&[][..], |block| &block.seats);
             match tried {
                 Ok(BestTry::Answered(answer)) => return Ok(self.settle(answer, marked)),
-                Ok(BestTry::Missed { seq, opened }) => {
+                Ok(BestTry::Missed { seq, opened, .. }) => {
                     self.live.left(marked);
                     let is_known = blocks.is_empty() && seq == looked.seq && opened == self.opened;
                     if is_known && !self.is_by_map() {
@@ -233,7 +233,7 @@ impl Search<'_> {
                 self.app.inventory.hold_scanned(self.caller, wanted, false, &Stretches::default(), None).await?;
             match swept {
                 BestTry::Answered(answer) => return Ok(self.settle(answer, &[])),
-                BestTry::Missed { seq, opened } => {
+                BestTry::Missed { seq, opened, .. } => {
                     self.open(opened);
                     self.catch_up(seq).await;
                 }
@@ -271,21 +271,17 @@ impl Search<'_> {
             if round > 0 {
                 sleep(SCAN_AGAIN).await;
             }
-            let nothing = match self.live.pick(self.shape, &self.wish, self.requester, true).choice {
-                Choice::Nothing(nothing) => nothing,
-                // The map shows a block that the calls did not get; it will be gone when this is told.
-                _ => Nothing::NotEnough { most_together: self.wish.quantity - 1 },
-            };
             let mut parts = self.live.stretches(self.shape, &self.wish);
             if parts.is_empty() {
                 parts = vec![Stretches::default()];
             }
             let looks: Vec<_> = passes.iter().flat_map(|&any| parts.iter().map(move |part| (any, part))).collect();
+            let mut longest = 0;
             for (at, &(any, part)) in looks.iter().enumerate() {
-                let nothing = (at + 1 == looks.len()).then_some(nothing);
-                let tried = self.app.inventory.hold_scanned(self.caller, wanted, any, part, nothing).await?;
-                if let BestTry::Answered(answer) = tried {
-                    return Ok(self.settle(answer, &[]));
+                let most_before = (at + 1 == looks.len()).then_some(longest);
+                match self.app.inventory.hold_scanned(self.caller, wanted, any, part, most_before).await? {
+                    BestTry::Answered(answer) => return Ok(self.settle(answer, &[])),
+                    BestTry::Missed { most_together, .. } => longest = longest.max(most_together),
                 }
             }
         }

@@ -71,6 +71,8 @@ pub enum BestTry {
         seq: u64,
         /// Allocations the caller has unlocked and that are open.
         opened: u32,
+        /// The longest stretch of free seats a scan has seen so far; 0 where none was made.
+        most_together: u32,
     },
 }
 
@@ -173,14 +175,14 @@ pub(super) async fn hold(
     ask(inner, caller, Verb::HoldBest, &body).await
 }
 
-/// Looks through stretches of seats. `nothing`: what to answer when these were the last ones.
+/// Looks through stretches of seats. `most_before`: these are the last ones, and before them the longest stretch seen was this.
 pub(super) async fn scan(
     inner: &Arc<Inner>,
     caller: &Caller,
     wanted: u16,
     takes_any: bool,
     part: &Stretches,
-    nothing: Option<Nothing>,
+    most_before: Option<u32>,
 ) -> Result<BestTry, InventoryError> {
     let event = &*caller.event;
     let (part, runs) = (&part.stretches, &part.runs);
@@ -196,11 +198,10 @@ pub(super) async fn scan(
             tiers[(seat - first) as usize] = groups.of(event, SeatIndex(seat))?;
         }
     }
-    let (code, most) = refusal(nothing);
     let mut body = Vec::with_capacity(20 + groups.0.len() * 15 + part.len() * 12 + tiers.len());
     body.extend(wanted.to_le_bytes());
-    body.extend([u8::from(takes_any), number_of(event.rules.orphans), code]);
-    body.extend(most.to_le_bytes());
+    body.extend([u8::from(takes_any), number_of(event.rules.orphans), u8::from(most_before.is_some())]);
+    body.extend(most_before.unwrap_or(0).to_le_bytes());
     body.push(groups.0.len() as u8);
     body.extend((part.len() as u16).to_le_bytes());
     body.extend(first.to_le_bytes());
@@ -238,7 +239,9 @@ fn missed(reply: &Reply) -> Result<Option<BestTry>, InventoryError> {
     }
     // Code, epoch, seq, clock, length of the hold.
     reader.bytes(1 + 4 + 6 + 6 + 2)?;
-    Ok(Some(BestTry::Missed { seq: reply.seq, opened: reader.u32()? }))
+    let opened = reader.u32()?;
+    let most_together = if reader.0.is_empty() { 0 } else { reader.u32()? };
+    Ok(Some(BestTry::Missed { seq: reply.seq, opened, most_together }))
 }
 
 const _: () = assert!(MAX_SEATS_PER_COMMAND <= u16::MAX as usize, "the number of seats is packed in two bytes");

@@ -25,9 +25,8 @@ impl Shelf {
 
     async fn scan(&self, identity: IdentityId, wanted: u16, takes_any: bool, parts: &[(u32, u16)]) -> BestTry {
         let part = Stretches { stretches: parts.to_vec(), ..Stretches::default() };
-        let nothing = Some(Nothing::NotEnough { most_together: 1 });
         let caller = self.caller(identity);
-        self.inventory.hold_scanned(&caller, wanted, takes_any, &part, nothing).await.expect("Redis answers")
+        self.inventory.hold_scanned(&caller, wanted, takes_any, &part, Some(0)).await.expect("Redis answers")
     }
 }
 
@@ -73,7 +72,7 @@ async fn a_miss_changes_nothing_and_is_not_remembered() {
     let looked = Looked { seq: 1, opened: 0 };
     let blocks = [block(&[3, 4]), block(&[28, 29])];
     let tried = shelf.inventory.hold_best(&caller, &blocks, looked, None).await.expect("Redis answers");
-    assert_eq!(tried, BestTry::Missed { seq: 1, opened: 0 });
+    assert_eq!(tried, BestTry::Missed { seq: 1, opened: 0, most_together: 0 });
     assert_eq!((shelf.open_hold(bob).await, shelf.position().await), (None, (1, 1)));
     let tried = shelf.inventory.hold_best(&caller, &[block(&[6, 7])], looked, None).await.expect("Redis answers");
     let BestTry::Answered(first) = tried else { panic!("missed") };
@@ -90,12 +89,12 @@ async fn nothing_left_is_only_said_of_the_map_as_it_is() {
     let (ann, bob) = (IdentityId::generate(), IdentityId::generate());
     let hold = shelf.held(ann, &[3]).await;
     let nothing = Nothing::NotEnough { most_together: 4 };
-    assert_eq!(shelf.nothing(bob, 0, nothing).await, BestTry::Missed { seq: 1, opened: 0 });
+    assert_eq!(shelf.nothing(bob, 0, nothing).await, BestTry::Missed { seq: 1, opened: 0, most_together: 0 });
     assert_eq!(refused(outcome(shelf.nothing(bob, 1, nothing).await)), Refusal::NotEnough { most_together: 4 });
     assert_eq!(refused(outcome(shelf.nothing(bob, 1, Nothing::SoldOut).await)), Refusal::SoldOut);
     // Without a sweeper nobody knows what may be due: such a look decides nothing.
     shelf.move_clock_ms(25_000).await;
-    assert_eq!(shelf.nothing(bob, 1, Nothing::SoldOut).await, BestTry::Missed { seq: 1, opened: 0 });
+    assert_eq!(shelf.nothing(bob, 1, Nothing::SoldOut).await, BestTry::Missed { seq: 1, opened: 0, most_together: 0 });
     shelf.inventory.sweep(&shelf.event).await.expect("Redis answers");
     assert_eq!(refused(outcome(shelf.nothing(bob, 1, Nothing::SoldOut).await)), Refusal::SoldOut);
     assert_eq!(shelf.open_hold(ann).await, Some(hold));
@@ -107,7 +106,7 @@ async fn what_is_due_is_ended_before_a_scan_and_a_map_with_due_holds_decides_not
     let (ann, bob) = (IdentityId::generate(), IdentityId::generate());
     shelf.held(ann, &[3, 4]).await;
     shelf.move_clock_ms(20_000).await;
-    assert_eq!(shelf.nothing(bob, 1, Nothing::SoldOut).await, BestTry::Missed { seq: 1, opened: 0 });
+    assert_eq!(shelf.nothing(bob, 1, Nothing::SoldOut).await, BestTry::Missed { seq: 1, opened: 0, most_together: 0 });
     let (hold, added, is_together) = held(shelf.scan(bob, 2, false, &[(3, 2)]).await);
     assert_eq!((hold, added, is_together), (vec![3, 4], vec![3, 4], true));
     assert_eq!(shelf.open_hold(ann).await, None);
@@ -124,7 +123,7 @@ async fn a_scan_finds_the_one_block_left_and_any_seats_where_any_will_do() {
     shelf.held(ann, &all_but).await;
     let rows = [(0, 10), (10, 10), (20, 9)];
     let tried = shelf.scan(bob, 3, false, &rows).await;
-    assert_eq!(refused(outcome(tried)), Refusal::NotEnough { most_together: 1 });
+    assert_eq!(refused(outcome(tried)), Refusal::NotEnough { most_together: 2 }, "11 and 12");
     let (_, added, is_together) = held(shelf.scan(bob, 2, false, &rows).await);
     assert_eq!((added, is_together), (vec![11, 12], true));
     let (hold, added, is_together) = held(shelf.scan(bob, 2, true, &rows).await);
@@ -132,6 +131,22 @@ async fn a_scan_finds_the_one_block_left_and_any_seats_where_any_will_do() {
     // Touching indices of two rows are no block.
     let tried = shelf.scan(ann, 2, false, &[(38, 1), (39, 1)]).await;
     assert_eq!(refused(outcome(tried)), Refusal::NotEnough { most_together: 1 });
+    // What is told is what was seen: in these stretches, or before them; with nothing free it is sold out.
+    let look = async |parts: &[(u32, u16)], most_before| {
+        let part = Stretches { stretches: parts.to_vec(), ..Stretches::default() };
+        let tried = shelf.inventory.hold_scanned(&shelf.caller(bob), 20, false, &part, most_before).await;
+        tried.expect("Redis answers")
+    };
+    let missed = BestTry::Missed { seq: shelf.position().await.1, opened: 0, most_together: 9 };
+    assert_eq!(look(&[(0, 20), (30, 9)], None).await, missed);
+    for (parts, most_before, told) in [
+        (&[(0, 20), (30, 3)][..], 7, Refusal::NotEnough { most_together: 7 }),
+        (&[(0, 20), (30, 9)], 7, Refusal::NotEnough { most_together: 9 }),
+        (&[(0, 20)], 0, Refusal::SoldOut),
+        (&[], 0, Refusal::SoldOut),
+    ] {
+        assert_eq!(refused(outcome(look(parts, Some(most_before)).await)), told, "{parts:?}");
+    }
 }
 
 #[tokio::test]
@@ -146,7 +161,7 @@ async fn a_scan_under_a_strict_rule_leaves_no_single_seat_but_in_a_run_nearly_so
     let is_kept = |seat: &u32| [3, 4, 5, 8, 13, 14, 15].contains(seat);
     shelf.held(ann, &(0..20).filter(|seat| !is_kept(seat)).collect::<Vec<_>>()).await;
     let refused_in = async |parts: &[(u32, u16)]| refused(outcome(shelf.scan(bob, 2, false, parts).await));
-    assert_eq!(refused_in(&[(0, 10)]).await, Refusal::NotEnough { most_together: 1 }, "two would stay of ten");
+    assert_eq!(refused_in(&[(0, 10)]).await, Refusal::NotEnough { most_together: 3 }, "two would stay of ten");
     let (_, added, _) = held(shelf.scan(bob, 2, false, &[(0, 10), (10, 10)]).await);
     assert_eq!(added, [13, 14], "one of ten may stay");
 }
@@ -165,7 +180,7 @@ async fn refusals_of_best_seats_come_in_the_stated_order() {
             let nothing = Some(Nothing::SoldOut);
             let tried = if scans {
                 let part = Stretches { stretches: vec![(seats[0], seats.len() as u16)], ..Stretches::default() };
-                shelf.inventory.hold_scanned(&caller, seats.len() as u16, false, &part, nothing).await
+                shelf.inventory.hold_scanned(&caller, seats.len() as u16, false, &part, Some(0)).await
             } else {
                 let looked = Looked { seq: shelf.position().await.1, opened: 0 };
                 shelf.inventory.hold_best(&caller, &[block(seats)], looked, nothing).await
@@ -195,7 +210,8 @@ async fn refusals_of_best_seats_come_in_the_stated_order() {
             facts.state = state;
             assert_eq!(ask(&facts, ann, &taken_and_too_many).await, refusal, "{state:?}");
         }
-        assert_eq!(ask(&facts, bob, &taken_and_too_many).await, Refusal::SoldOut, "as the caller said");
+        let told = if scans { Refusal::NotEnough { most_together: 6 } } else { Refusal::SoldOut };
+        assert_eq!(ask(&facts, bob, &taken_and_too_many).await, told, "as was seen, or as the caller said");
         let too_many: Vec<u32> = (11..18).collect();
         assert_eq!(ask(&facts, bob, &too_many).await, Refusal::LimitExceeded { limit: 6, used: 0 });
         assert_eq!(shelf.position().await, (1, 1), "refusals change nothing");

@@ -94,8 +94,8 @@ impl Run {
         let body = format!("scan {wanted} {takes_any} {stretches:?}");
         let (caller, key) = self.caller(identity, &body);
         let part = Stretches { stretches: stretches.clone(), ..Stretches::default() };
-        let nothing = Some(Nothing::NotEnough { most_together: 0 });
-        let tried = self.shelf.inventory.hold_scanned(&caller, wanted, takes_any, &part, nothing).await;
+        let most_before = self.random.random_range(0..3);
+        let tried = self.shelf.inventory.hold_scanned(&caller, wanted, takes_any, &part, Some(most_before)).await;
         self.note(format!("{identity} {key:?} {body}"));
         let wanted = usize::from(wanted);
         let BestTry::Answered(answer) = tried.expect("Redis answers") else {
@@ -119,7 +119,9 @@ impl Run {
             let expected = model.hold_best(identity, block.as_slice(), is_together, OrphanRule::Off, new_id, now_ms);
             // All of it is one change of the map.
             model.seq = model.seq.max(before + u64::from(changes));
-            expected.unwrap_or(HoldOutcome::Refused(Refusal::NotEnough { most_together: 0 }))
+            let most_together = most_before.max(model.longest(&stretches));
+            let told = if most_together == 0 { Refusal::SoldOut } else { Refusal::NotEnough { most_together } };
+            expected.unwrap_or(HoldOutcome::Refused(told))
         });
     }
 

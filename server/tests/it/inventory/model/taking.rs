@@ -148,6 +148,19 @@ impl Model {
         None
     }
 
+    /// The most seats in a row within one of the stretches that are nobody's.
+    pub(in super::super) fn longest(&self, stretches: &[(u32, u16)]) -> u32 {
+        let mut longest = 0;
+        for &(first, len) in stretches {
+            let mut run = 0;
+            for seat in first..first + u32::from(len) {
+                run = if self.owners[seat as usize] == Owner::Nobody { run + 1 } else { 0 };
+                longest = longest.max(run);
+            }
+        }
+        longest
+    }
+
     /// Single seats that taking these would leave against the rule, in rows of ten.
     pub(in super::super) fn orphans(&self, chosen: &[SeatIndex], rule: OrphanRule) -> Vec<SeatIndex> {
         let mut found = Vec::new();
