@@ -101,7 +101,11 @@ impl Waitlist {
             waiting = still_waiting;
         }
         if matches!(facts.state, EventState::OnSale | EventState::SoldOut) {
-            let mut round = Round { facts, shape, epoch, now_ms, kept: inventory.kept(facts).await?, offered };
+            let mut kept = inventory.kept(facts).await?;
+            // Seats for wheelchair users and their companions are for whoever picks them.
+            let special = take_special(&mut kept, shape);
+            inventory.give_up_kept(facts, &special, &[]).await?;
+            let mut round = Round { facts, shape, epoch, now_ms, kept, offered };
             self.offer_in_order(&mut transaction, &mut round).await?;
             if round.offered.len() < MAX_OFFERS {
                 self.give_up(facts, &round.kept, &waiting, is_all).await?;
@@ -309,6 +313,15 @@ impl Round<'_> {
             self.kept.places[area.position()] -= quantity;
         }
     }
+}
+
+/// Takes the seats for wheelchair users and their companions out of what is kept. Nobody on the list has asked for one, as
+/// a `hold_best` does by `accessible`; a companion seat alone would be refused to whoever picks it.
+fn take_special(kept: &mut Kept, shape: &SeatShape) -> Vec<SeatIndex> {
+    let is_special = |(seat, _): &(SeatIndex, u64)| shape.special.contains(seat.0);
+    let (special, ordinary): (Vec<_>, Vec<_>) = kept.seats.iter().copied().partition(is_special);
+    kept.seats = ordinary;
+    special.into_iter().map(|(seat, _)| seat).collect()
 }
 
 fn wants(wish: &Wish, code: &str) -> bool {

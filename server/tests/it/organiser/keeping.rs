@@ -4,6 +4,7 @@ use super::waitlist::{SoldOut, seats};
 use super::{Viewer, code};
 use crate::support::client::Client;
 use crate::support::eventually;
+use crate::support::stage::Draft;
 use serde_json::{Value, json};
 
 #[tokio::test]
@@ -74,6 +75,27 @@ async fn a_seat_whose_tier_nobody_wants_goes_on_the_map_at_once() {
     assert!(!client.has_push("waitlist.offer"));
     sold_out.unblock(&[3]).await;
     assert_eq!(seats(&client.push("waitlist.offer").await["hold"]), [3]);
+}
+
+#[tokio::test]
+async fn seats_for_wheelchair_users_and_companions_are_offered_to_nobody_and_go_on_the_map_at_once() {
+    let settings = [("SEATWIRE_WAITLIST_KEEP_MS", "600000")];
+    let (accessible, companion) = (vec![3], vec![4]);
+    let draft = Draft { rows: vec![6], blocked: vec![2, 3, 4], accessible, companion, ..Draft::default() };
+    let mut sold_out = SoldOut::of(draft, &settings).await;
+    let (mut one, _) = sold_out.waiter(json!({"quantity": 1})).await;
+    let (two, _) = sold_out.waiter(json!({"quantity": 2})).await;
+    let mut viewer = Viewer::of(&sold_out.nodes[0].url, &sold_out.event).await;
+    sold_out.unblock(&[4]).await;
+    viewer.until("the companion seat is on the map", |map| map.states[4] == 0).await;
+    sold_out.unblock(&[2, 3]).await;
+    viewer.until("the accessible seat is on the map", |map| map.states[3..5] == [0, 0]).await;
+    assert_eq!(seats(&one.push("waitlist.offer").await["hold"]), [2], "an ordinary seat");
+    assert!(!two.has_push("waitlist.offer"), "two are free, but not for anybody");
+    sold_out.until_state("on_sale").await;
+    let (mut buyer, _) = Client::guest(&sold_out.nodes[1].url).await;
+    let wish = json!({"key": "k", "event": sold_out.event, "quantity": 2, "accessible": 1});
+    assert_eq!(seats(&buyer.call("hold_best", wish).await["hold"]), [3, 4]);
 }
 
 #[tokio::test]
