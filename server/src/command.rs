@@ -167,8 +167,9 @@ async fn speak(app: &App, who: Option<IdentityId>, session: Option<SessionId>, m
         // The event is changed faster than it can be read; nothing was taken.
         answered.result = Err(error::inventory(&InventoryError::Overloaded("the event changes".into())));
     }
-    if answered.position.is_none() {
-        answered.position = position(app, &command);
+    if let (None, Err(refused)) = (answered.position, &answered.result) {
+        // Boxed: only what is refused before the shelf was asked comes here.
+        answered.position = Box::pin(position(app, &command, refused.code)).await;
     }
     let outcome = answered.result.as_ref().err().map_or("ok", |error| error.code.as_str());
     app.metrics.commands.get_or_create(&CommandLabels { op, outcome }).inc();
@@ -191,13 +192,25 @@ const fn taken_event(command: &Command) -> Option<EventId> {
     }
 }
 
-/// Where the map stands for an inventory command that was refused before the shelf was asked.
-fn position(app: &App, command: &Command) -> Option<Position> {
+/// Where the map stands for an inventory command that was refused before the shelf was asked: as this node follows it, else
+/// as the shelf says now. `None` for other commands, for an event or hold nobody knows, and while the shelf is silent.
+async fn position(app: &App, command: &Command, refused: ErrorCode) -> Option<Position> {
     let event = match command {
-        Command::Unlock(body) => body.event,
-        other => taken_event(other)?,
+        Command::Unlock(body) => find_event(app, body.event).await,
+        Command::Extend(body) => find_event_of_hold(app, body.hold).await,
+        Command::Release(body) => find_event_of_hold(app, body.hold).await,
+        other => find_event(app, taken_event(other)?).await,
     };
-    Some(app.seatmap.live_now(event)?.position())
+    let event = event.ok()?;
+    if let Some(live) = app.seatmap.live_now(event.id) {
+        return Some(live.position());
+    }
+    // A store that was asked in vain a moment ago is not asked again.
+    let is_down = matches!(
+        refused,
+        ErrorCode::Unavailable | ErrorCode::Overloaded | ErrorCode::TimeoutUnknown | ErrorCode::Internal
+    );
+    if is_down { None } else { app.inventory.position(&event).await.ok() }
 }
 
 impl Counter for App {

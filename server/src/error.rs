@@ -19,6 +19,8 @@ const UNAVAILABLE_RETRY_MS: u64 = 1_000;
 const PROVIDER_RETRY_MS: u64 = 5_000;
 /// When to come back while the shelf is busy.
 const OVERLOADED_RETRY_MS: u64 = 500;
+/// Of an offer: others wait behind it.
+const OFFER_NOT_EXTENDED: &str = "an offer of the waitlist cannot be extended";
 /// When to look again at a paused event.
 const PAUSED_RETRY_MS: u64 = 10_000;
 
@@ -211,7 +213,8 @@ pub fn refusal(refusal: &Refusal, event: &EventFacts, alternatives: Vec<Vec<u32>
         Refusal::SoldOut => refuse(ErrorCode::SoldOut),
         Refusal::HoldNotFound => refuse(ErrorCode::HoldNotFound),
         Refusal::HoldExpired => refuse(ErrorCode::HoldExpired),
-        Refusal::ExtendRefused => refuse(ErrorCode::ExtendRefused),
+        Refusal::ExtendRefused { is_offer: false } => refuse(ErrorCode::ExtendRefused),
+        Refusal::ExtendRefused { is_offer: true } => ErrorObject::new(ErrorCode::ExtendRefused, OFFER_NOT_EXTENDED),
         Refusal::HoldLocked(order) => refuse(ErrorCode::HoldLocked).with_data(json!({"order": order})),
         Refusal::ModeNotAllowed => refuse(ErrorCode::ModeNotAllowed),
         Refusal::SeatTaken(seats) => {

@@ -49,7 +49,7 @@ fn refusal(code: u64, reader: &mut Reader<'_>) -> Result<Refusal, InventoryError
         23 => Refusal::SoldOut,
         24 => Refusal::HoldNotFound,
         25 => Refusal::HoldExpired,
-        26 => Refusal::ExtendRefused,
+        26 => Refusal::ExtendRefused { is_offer: reader.0.first() == Some(&1) },
         27 => Refusal::HoldLocked(OrderId::from_uuid(reader.uuid()?)),
         28 => Refusal::ModeNotAllowed,
         29 => Refusal::SeatTaken(seats(reader)?),

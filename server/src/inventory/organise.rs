@@ -8,6 +8,7 @@ use super::record::Reader;
 use super::script::Verb;
 use super::{Answer, HoldRecord, Inner, Inventory, InventoryError};
 use crate::catalogue::EventFacts;
+use seatwire_proto::client::Position;
 use seatwire_proto::id::IdentityId;
 use seatwire_proto::seat::{AreaIndex, SeatIndex, SeatState};
 use std::sync::Arc;
@@ -103,7 +104,7 @@ impl Inventory {
         block(&self.0, event, seats, false).await.map(drop)
     }
 
-    /// Ends open holds of an event that is over, from the identity with number `from` on; also where to go on.
+    /// Ends open holds of a cancelled event, from the identity with number `from` on; also where to go on.
     ///
     /// # Errors
     /// When Redis does not answer.
@@ -114,6 +115,15 @@ impl Inventory {
         most: u32,
     ) -> Result<(Vec<HoldRecord>, Option<u32>), InventoryError> {
         end_holds(&self.0, event, from, most).await
+    }
+
+    /// Where the event's map stands.
+    ///
+    /// # Errors
+    /// When Redis does not answer.
+    pub async fn position(&self, event: &Arc<EventFacts>) -> Result<Position, InventoryError> {
+        let (epoch, reply) = call(&self.0, Verb::Stock, &Head::without_key(event, nobody()), &[]).await?;
+        Ok(Position { epoch, seq: reply.seq })
     }
 
     /// What is left of an event.

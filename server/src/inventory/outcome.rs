@@ -112,8 +112,11 @@ pub enum Refusal {
     HoldNotFound,
     /// Its time is over.
     HoldExpired,
-    /// Extended already.
-    ExtendRefused,
+    /// It cannot be made longer, or not again.
+    ExtendRefused {
+        /// Because it is an offer of the waitlist; else it was extended already.
+        is_offer: bool,
+    },
     /// Being paid for.
     HoldLocked(OrderId),
     /// One of the sections sells best available only.

@@ -3,8 +3,8 @@
 use super::shelf::{Shelf, allocation, facts, indices, refused, seats_of};
 use seatwire::catalogue::{AllocationFacts, EventFacts, Run, SeatShape};
 use seatwire::inventory::{
-    Answer, BestTry, Block, Caller, ChangeOutcome, HoldOutcome, Looked, Refusal, ReleaseRules, ReleaseWhat,
-    UnlockOutcome,
+    Answer, BestTry, Block, Caller, ChangeOutcome, HoldOutcome, Looked, NewOffer, OfferOutcome, Refusal, ReleaseRules,
+    ReleaseWhat, UnlockOutcome,
 };
 use seatwire_proto::id::IdentityId;
 use seatwire_proto::seat::{SeatIndex, SeatState};
@@ -61,6 +61,43 @@ async fn what_is_kept_is_blocked_to_everyone_but_those_who_unlocked_it() {
 }
 
 #[tokio::test]
+async fn an_allocation_takes_what_is_kept_for_the_waitlist_and_gives_it_back() {
+    let mut facts = allocated();
+    facts.allocations[0].is_closed = true;
+    let shelf = Shelf::of(facts, &[]).await;
+    let (ann, bob) = (IdentityId::generate(), IdentityId::generate());
+    let hold = shelf.held(ann, &[10]).await;
+    shelf.inventory.keep_for_waitlist(&shelf.event, true).await.expect("Redis answers");
+    shelf.release(ann, hold.id, ReleaseWhat::All).await;
+    let kept = async || -> Vec<u32> {
+        let kept = shelf.inventory.kept(&shelf.event).await.expect("Redis answers");
+        kept.seats.iter().map(|(seat, _)| seat.0).collect()
+    };
+    let available = async || shelf.inventory.stock(&shelf.event).await.expect("Redis answers").available;
+    assert_eq!((&shelf.map().await[9..16], kept().await, available().await), ("0100030", vec![10], 37));
+
+    let opened = shelf.changed(|facts| facts.allocations[0].is_closed = false);
+    shelf.inventory.keep_allocations(&opened).await.expect("Redis answers");
+    assert_eq!((&shelf.map().await[9..16], kept().await, available().await), ("0333330", vec![], 34));
+    let (_, seq) = shelf.position().await;
+    assert!(shelf.published(seq).await.seats.contains(&(SeatIndex(10), SeatState::Blocked)));
+    let offer = NewOffer { life_ms: 60_000, seats: indices(&[10]), areas: Vec::new() };
+    let outcome = shelf.inventory.offer(&opened, bob, &offer).await.expect("Redis answers");
+    assert_eq!(outcome, OfferOutcome::Refused(Refusal::SeatTaken(indices(&[10]))), "not the waitlist's any more");
+    shelf.unlock(Caller { event: Arc::clone(&opened), ..shelf.caller(ann) }, Some(0)).await;
+    let caller = Caller { event: Arc::clone(&opened), ..shelf.caller(ann) };
+    let outcome = shelf.try_hold(caller, &[10]).await.expect("Redis answers").outcome;
+    assert!(matches!(outcome, HoldOutcome::Held { .. }), "{outcome:?}");
+
+    let closed = shelf.changed(|facts| {
+        facts.revision += 1;
+        facts.allocations[0].is_closed = true;
+    });
+    shelf.inventory.keep_allocations(&closed).await.expect("Redis answers");
+    assert_eq!((&shelf.map().await[9..16], kept().await), ("0111130", vec![11, 12, 13]), "for those who wait");
+}
+
+#[tokio::test]
 async fn a_wrong_code_is_remembered_like_any_answer_and_so_is_a_right_one() {
     let shelf = shelf().await;
     let ann = IdentityId::generate();
@@ -113,7 +150,7 @@ async fn best_seats_tell_the_node_what_the_caller_has_unlocked() {
         let looked = Looked { seq, opened };
         shelf.inventory.hold_best(&shelf.caller(ann), blocks, looked, nothing).await.expect("Redis answers")
     };
-    assert_eq!(ask(&[], 0, 0).await, BestTry::Missed { seq: 0, opened: 8 });
+    assert_eq!(ask(&[], 0, 0).await, BestTry::Missed { seq: 0, opened: 8, most_together: 0 });
     assert_eq!(ask(&[block(&[13, 14])], 0, 8).await.outcome_name(), "sold_out");
     assert_eq!(ask(&[block(&[13, 14]), block(&[12, 13])], 0, 8).await.outcome_name(), "held");
     assert_eq!(&shelf.map().await[9..16], "0331130");

@@ -116,7 +116,7 @@ async fn a_hold_is_extended_once() {
     let (_, seq) = shelf.position().await;
     let ChangeOutcome::Done(Some(longer)) = shelf.extend(ann, hold.id).await else { panic!("refused") };
     assert_eq!((longer.expires_ms, longer.is_extended), (hold.expires_ms + 120_000, true));
-    assert_eq!(shelf.extend(ann, hold.id).await, ChangeOutcome::Refused(Refusal::ExtendRefused));
+    assert_eq!(shelf.extend(ann, hold.id).await, ChangeOutcome::Refused(Refusal::ExtendRefused { is_offer: false }));
     assert_eq!(shelf.position().await.1, seq, "the map did not change");
 }
 

@@ -76,7 +76,7 @@ async fn refusals_of_what_names_a_hold_come_in_the_stated_order_and_change_nothi
     assert_eq!(refusal(release(ann, hold.id, parts(&[0, 5], &[])).await), Refusal::CompanionRule);
     assert_eq!(refusal(release(ann, hold.id, parts(&[5], &[])).await), Refusal::OrphanSeat(indices(&[5])));
     assert!(matches!(shelf.extend(ann, hold.id).await, ChangeOutcome::Done(Some(_))));
-    assert_eq!(refusal(shelf.extend(ann, hold.id).await), Refusal::ExtendRefused, "once");
+    assert_eq!(refusal(shelf.extend(ann, hold.id).await), Refusal::ExtendRefused { is_offer: false }, "once");
     stands(at).await;
 
     // Locked: that comes before whatever else is wrong.

@@ -27,8 +27,13 @@ impl SoldOut {
 
     /// The same of these rows, with these seats blocked; the last row costs tier B.
     pub(super) async fn with(rows: Vec<u32>, blocked: &[u32], settings: &[(&str, &str)]) -> Self {
-        let sold: Vec<u32> = (0..rows.iter().sum()).filter(|seat| !blocked.contains(seat)).collect();
-        let draft = Draft { rows, areas: vec![], blocked: blocked.to_vec(), has_waitlist: true, ..Draft::default() };
+        Self::of(Draft { rows, blocked: blocked.to_vec(), ..Draft::default() }, settings).await
+    }
+
+    /// The same of this event: what is not blocked is sold; it has no areas.
+    pub(super) async fn of(draft: Draft, settings: &[(&str, &str)]) -> Self {
+        let sold: Vec<u32> = (0..draft.seat_count()).filter(|seat| !draft.blocked.contains(seat)).collect();
+        let draft = Draft { areas: vec![], has_waitlist: true, ..draft };
         let (stage, event) = Stage::with_event(&draft).await;
         let nodes = vec![stage.node_with(settings).await, stage.node_with(settings).await];
         let admin = Admin::new(&stage, &nodes[0], &[Scope::Inventory, Scope::Events, Scope::Read, Scope::Orders]).await;
@@ -280,6 +285,7 @@ async fn an_old_offer_is_not_one_of_the_new_place_and_cannot_be_made_longer() {
     assert_eq!(grown.rows_affected(), 1, "what was offered is noted");
     let longer = client.call("extend", json!({"key": "e", "hold": first["hold"]["id"]})).await;
     assert_eq!((code(&longer), &longer["error"]["number"]), ("extend_refused", &json!(2104)), "{longer}");
+    assert_eq!(longer["error"]["message"], "an offer of the waitlist cannot be extended", "it never was: {longer}");
     let left = client.call("waitlist_leave", json!({"key": "l", "event": sold_out.event})).await;
     assert_eq!(code(&left), "ok", "{left}");
     let joined = client.call("waitlist_join", json!({"key": "j", "event": sold_out.event})).await;
@@ -303,6 +309,46 @@ async fn places_end_with_their_event() {
         })
         .await;
     }
+}
+
+#[tokio::test]
+async fn an_offer_may_be_taken_after_the_event_was_closed_and_one_given_back_is_free() {
+    let sold_out = SoldOut::new(&[]).await;
+    let (mut first, first_guest) = sold_out.waiter(json!({})).await;
+    let (mut second, second_guest) = sold_out.waiter(json!({})).await;
+    let (_third, third_guest) = sold_out.waiter(json!({})).await;
+    let mut viewer = Viewer::of(&sold_out.nodes[0].url, &sold_out.event).await;
+    sold_out.unblock(&[2, 3]).await;
+    let taken = first.push("waitlist.offer").await["hold"].clone();
+    let left = second.push("waitlist.offer").await["hold"].clone();
+    let path = format!("/v1/admin/events/{}/state", sold_out.event);
+    sold_out.admin.done("PUT", &path, json!({"state": "closed"})).await;
+    let is_over = async |guest: &Guest| {
+        eventually("the place to be over", async || (sold_out.place(guest).await.0 == 404).then_some(())).await;
+    };
+    is_over(&third_guest).await;
+    assert_eq!(sold_out.place(&first_guest).await.1["place"]["state"], "offered", "it has its turn");
+    let order = first.pay(&taken).await;
+    assert_eq!(order["state"], "paid", "{order}");
+    let given = second.call("release", json!({"key": "r", "hold": left["id"]})).await;
+    assert_eq!(code(&given), "ok", "{given}");
+    viewer
+        .until("one sold, one free", |map| {
+            let states = [seats(&taken)[0], seats(&left)[0]].map(|seat| map.states[seat as usize]);
+            states == [2, 0]
+        })
+        .await;
+    is_over(&first_guest).await;
+    is_over(&second_guest).await;
+    let kinds: Vec<String> = sqlx::query_scalar(
+        "select kind from event_log where kind like 'waitlist.%' and kind <> 'waitlist.joined' order by kind",
+    )
+    .fetch_all(sold_out.stage.store.pool())
+    .await
+    .expect("rows");
+    let expected = ["waitlist.lapsed", "waitlist.left", "waitlist.offered", "waitlist.offered", "waitlist.taken"];
+    assert_eq!(kinds, expected);
+    assert!(!first.has_push("hold.revoked") && !second.has_push("hold.revoked"));
 }
 
 #[tokio::test]

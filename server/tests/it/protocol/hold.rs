@@ -171,6 +171,46 @@ async fn a_command_that_cannot_be_read_says_where_the_map_stands_too() {
 }
 
 #[tokio::test]
+async fn a_refusal_says_where_the_map_stands_also_where_nobody_follows_it() {
+    let (stage, event) = Stage::with_event(&Draft::default()).await;
+    let node = stage.node_with(&[("SEATWIRE_COMMAND_BURST", "100")]).await;
+    let mut nobody = Client::hello(&node.url, None).await;
+    let (mut buyer, guest) = Client::guest(&node.url).await;
+    let held = buyer.call("hold", json!({"key": "1", "event": event, "seats": [1]})).await;
+    let hold = &held["hold"]["id"];
+    let (epoch, seq) = (&held["epoch"], &held["seq"]);
+    for (op, fields, wanted) in [
+        ("hold", json!({"event": event, "seats": []}), "bad_field"),
+        ("hold", json!({"event": event, "seats": [160]}), "seat_unknown"),
+        ("hold_best", json!({"event": event, "quantity": 1, "sections": [9]}), "seat_unknown"),
+        ("hold_area", json!({"event": event, "area": 7, "quantity": 1}), "seat_unknown"),
+        ("release", json!({"hold": hold, "seats": [1, 1]}), "bad_field"),
+        ("hold", json!({"event": event, "seats": [2]}), "unauthorized"),
+        ("unlock", json!({"event": event, "code": "x"}), "unauthorized"),
+        ("extend", json!({"hold": hold}), "unauthorized"),
+        ("release", json!({"hold": hold}), "unauthorized"),
+    ] {
+        let mut body = fields.clone();
+        body["key"] = format!("{op} {wanted}").into();
+        let client = if wanted == "unauthorized" { &mut nobody } else { &mut buyer };
+        let reply = client.call(op, body).await;
+        assert_eq!((code(&reply), &reply["epoch"], &reply["seq"]), (wanted, epoch, seq), "{op} {fields}: {reply}");
+    }
+    let (_, reply) = guest.post(&format!("/v1/events/{event}/holds"), "h", json!({"seats": [160]})).await;
+    assert_eq!((&reply["error"]["code"], &reply["seq"]), (&json!("seat_unknown"), seq), "{reply}");
+    // Of no event.
+    for (op, fields, wanted) in [
+        ("extend", json!({"hold": seatwire_proto::id::HoldId::generate()}), "hold_not_found"),
+        ("hold", json!({"event": seatwire_proto::id::EventId::generate(), "seats": [1]}), "event_unknown"),
+    ] {
+        let mut body = fields;
+        body["key"] = wanted.into();
+        let reply = buyer.call(op, body).await;
+        assert_eq!((code(&reply), reply.get("epoch"), reply.get("seq")), (wanted, None, None), "{reply}");
+    }
+}
+
+#[tokio::test]
 async fn bounds_and_limits_are_told_with_their_data() {
     let (stage, event) =
         Stage::with_event(&Draft { seats_per_identity: 4, areas: vec![50, 3], ..Draft::default() }).await;

@@ -26,7 +26,9 @@ impl Model {
         match self.owned(identity, id, now_ms) {
             Err(refusal) => ChangeOutcome::Refused(refusal),
             Ok(ModelHold { lock: Some((order, _)), .. }) => ChangeOutcome::Refused(Refusal::HoldLocked(*order)),
-            Ok(hold) if hold.is_extended || hold.is_offer => ChangeOutcome::Refused(Refusal::ExtendRefused),
+            Ok(hold) if hold.is_extended || hold.is_offer => {
+                ChangeOutcome::Refused(Refusal::ExtendRefused { is_offer: hold.is_offer })
+            }
             Ok(hold) => {
                 hold.is_extended = true;
                 hold.expires_ms += EXTENSION_MS;

@@ -84,7 +84,7 @@ impl Model {
             let at = seat.position();
             if is_kept && self.kinds[at] < 2 {
                 self.kinds[at] = kind;
-                if self.owners[at] == Owner::Nobody {
+                if matches!(self.owners[at], Owner::Nobody | Owner::Kept) {
                     self.owners[at] = Owner::KeptBack;
                     changes = true;
                 }
