@@ -21,7 +21,8 @@ trap 'exit 130' INT TERM
 SEATWIRE_DATA=$work "$(scripts/built.sh)/debug/seatwire" paysim --listen 127.0.0.1:0 >"$work/said" &
 simulator=$!
 url=
-for _ in $(seq 100); do
+for _ in $(seq 600); do
+    kill -0 "$simulator" 2>/dev/null || break
     url=$(sed -n 's/^seatwire: payment simulator at //p' "$work/said")
     [ -n "$url" ] && break
     sleep 0.1

@@ -102,7 +102,12 @@ impl App {
             config: config.checkout.clone(),
             public_url: config.public_url(),
             provider_name: config.checkout.provider_name().to_owned(),
-            provider: Provider::new(&addresses.payment_url, payment_key, config.checkout.payment_timeout)?,
+            provider: Provider::new(
+                &addresses.payment_url,
+                payment_key,
+                config.checkout.payment_timeout,
+                clock.clone(),
+            )?,
             clock: clock.clone(),
             store: store.clone(),
             catalogue: catalogue.clone(),

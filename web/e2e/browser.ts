@@ -2,7 +2,7 @@
 import { readFileSync } from "node:fs";
 import { createRequire } from "node:module";
 import { type Browser, type BrowserContextOptions, chromium, type Page } from "playwright-core";
-import { afterAll, afterEach, beforeAll } from "vitest";
+import { afterAll, afterEach, beforeAll, expect } from "vitest";
 import type { SeatMap } from "../src/seatmap/seat_map";
 
 export const BASE = process.env.SEATWIRE_URL ?? "http://127.0.0.1:8080";
@@ -128,17 +128,41 @@ export async function tapSeat(page: Page, seat: number): Promise<void> {
   else await page.mouse.click(at.x, at.y);
 }
 
-/** Brings a seat to the middle, waits until the map stands still, and says where it is. */
+/** Brings a seat to the middle, waits until the map and all around it stand still, and says where it is. */
 export async function seatOnScreen(page: Page, seat: number): Promise<{ x: number; y: number }> {
   await page.evaluate((seat) => (document.querySelector(".map-host") as Host).seatMap?.showSeat(seat), seat);
-  await page.waitForFunction(() => !(document.querySelector(".map-host") as Host).seatMap?.camera.flying);
-  return page.evaluate((seat) => {
+  await settled(page);
+  const began = Date.now();
+  for (;;) {
+    const found = await page.evaluate(standing, seat);
+    if (found) return found;
+    if (Date.now() - began > SLOWEST_MS) throw new Error(`seat ${seat} never stands still under the pointer`);
+  }
+}
+
+/** Where a seat is, if it stands still and nothing lies above it. Runs in the page. */
+async function standing(seat: number): Promise<{ x: number; y: number } | null> {
+  const place = () => {
     const map = (document.querySelector(".map-host") as Host).seatMap;
     const point = map?.seatPoint(seat);
-    if (!map || !point) throw new Error("seat not on the map");
+    if (!map || !point || map.camera.flying) return null;
     const box = map.canvas.getBoundingClientRect();
-    return { x: box.left + point.x, y: box.top + point.y };
-  }, seat);
+    return { canvas: map.canvas, x: box.left + point.x, y: box.top + point.y };
+  };
+  // A basket that comes up makes the map smaller: what is tapped must be the canvas, and where it was a moment ago.
+  const before = place();
+  for (let n = 0; n < 3; n++) await new Promise(requestAnimationFrame);
+  const now = place();
+  if (!before || !now || now.x !== before.x || now.y !== before.y) return null;
+  return document.elementFromPoint(now.x, now.y) === now.canvas ? { x: now.x, y: now.y } : null;
+}
+
+/** Waits until nothing moves or fades any more, but for what never ends. */
+export async function settled(page: Page): Promise<void> {
+  await page.waitForFunction(() => {
+    const ends = (one: Animation) => one.effect?.getComputedTiming().endTime !== Number.POSITIVE_INFINITY;
+    return document.getAnimations().every((one) => one.playState !== "running" || !ends(one));
+  });
 }
 
 /** Waits until all these seats are drawn in a style. */
@@ -158,6 +182,11 @@ export async function fillCheckout(page: Page, method: string): Promise<void> {
   await page.locator(`input[value="${method}"]`).check();
 }
 
+/** Waits until so many tickets are shown. */
+export async function waitForTickets(page: Page, count: number): Promise<void> {
+  await expect.poll(() => page.locator(".ticket").count(), { timeout: SLOWEST_MS }).toBe(count);
+}
+
 export async function waitForOrder(page: Page, state: string): Promise<void> {
   await page.waitForSelector(`.state-card[data-state="${state}"]`, { timeout: 2 * SLOWEST_MS });
 }
@@ -166,6 +195,8 @@ const axeSource = readFileSync(createRequire(import.meta.url).resolve("axe-core/
 
 /** Violations of WCAG 2.2 AA that axe can see, as readable lines. */
 export async function axe(page: Page): Promise<string[]> {
+  // Half faded in, a text has less contrast than it will have.
+  await settled(page);
   await page.evaluate(axeSource);
   return page.evaluate(async () => {
     const { axe } = globalThis as unknown as {

@@ -18,6 +18,7 @@ import {
   useBrowser,
   waitForOrder,
   waitForStyle,
+  waitForTickets,
 } from "./browser";
 
 const stage = useBrowser();
@@ -62,7 +63,7 @@ describe.each([
     await waitForStyle(watcher.page, seats, SOLD);
 
     await page.getByRole("heading", { name: "2 tickets" }).waitFor();
-    expect(await page.locator(".ticket").count()).toBe(2);
+    await waitForTickets(page, 2);
     await page.locator(".ticket svg.qr").nth(1).waitFor();
     const codes = await page.locator(".ticket code").allInnerTexts();
     expect(new Set(codes).size).toBe(2);
@@ -73,7 +74,8 @@ describe.each([
     await waitForOrder(page, "paid");
     await page.reload();
     await waitForOrder(page, "paid");
-    expect(await page.locator(".ticket code").allInnerTexts()).toEqual(codes);
+    const again = () => page.locator(".ticket code").allInnerTexts();
+    await expect.poll(again, { timeout: SLOWEST_MS }).toEqual(codes);
     expect([...errors, ...watcher.errors]).toEqual([]);
   });
 
@@ -90,7 +92,7 @@ describe.each([
     await page.locator('input[value="pm_card_mastercard"]').check();
     await page.getByRole("button", { name: /^Try again/ }).click();
     await waitForOrder(page, "paid");
-    expect(await page.locator(".ticket").count()).toBe(seats.length);
+    await waitForTickets(page, seats.length);
     expect(errors).toEqual([]);
   });
 });
@@ -147,6 +149,8 @@ describe("a buyer", () => {
     await waitForOrder(page, "payment_declined");
     await waitForStyle(watcher.page, [kept], HELD);
     await page.getByRole("button", { name: "Cancel order" }).click();
+    // The button that does it has the same name as the one that asks.
+    await page.getByRole("button", { name: "Keep it" }).waitFor();
     await page.getByRole("button", { name: "Cancel order" }).click();
     await waitForOrder(page, "cancelled");
     await waitForStyle(watcher.page, [kept], 0);
@@ -205,7 +209,7 @@ describe("a buyer", () => {
     await fillCheckout(page, "pm_sim_delay_5s");
     await page.getByRole("button", { name: /^Pay / }).click();
     await waitForOrder(page, "paid");
-    expect(await page.locator(".ticket").count()).toBe(2);
+    await waitForTickets(page, 2);
   });
 
   it("is never asked to pay again while a payment is unknown, and the seats stay theirs", async () => {
@@ -265,7 +269,7 @@ describe("a buyer", () => {
     known = true;
     if (pushes) tell();
     await waitForOrder(page, "paid");
-    expect(await page.locator(".ticket").count()).toBe(2);
+    await waitForTickets(page, 2);
     expect(errors).toEqual([]);
   });
 
@@ -296,7 +300,7 @@ describe("a buyer", () => {
       });
       expect(await page.getByRole("button", { name: /pay|try again|cancel/i }).count()).toBe(0);
       await waitForOrder(page, "paid");
-      expect(await page.locator(".ticket").count()).toBe(2);
+      await waitForTickets(page, 2);
       expect(errors).toEqual([]);
     } finally {
       await lose(0);
@@ -314,7 +318,7 @@ describe("a buyer", () => {
     await page.getByRole("link", { name: "Continue to your bank" }).click();
     await page.getByRole("button", { name: "Approve" }).click();
     await waitForOrder(page, "paid");
-    expect(page.url()).toBe(order);
+    await expect.poll(() => page.url(), { timeout: SLOWEST_MS }).toBe(order);
     expect(errors).toEqual([]);
   });
 
@@ -349,7 +353,7 @@ describe("a buyer", () => {
     await fillCheckout(page, "pm_card_visa");
     await page.getByRole("button", { name: /^Pay / }).click();
     await waitForOrder(page, "paid");
-    expect(await page.locator(".ticket").count()).toBe(2);
+    await waitForTickets(page, 2);
     expect(errors).toEqual([]);
   });
 });

@@ -8,7 +8,7 @@ use tokio::io::{AsyncBufReadExt, BufReader};
 use tokio::process::{Child, Command};
 
 /// A first start makes a database and a stadium.
-const START_PATIENCE: Duration = Duration::from_secs(90);
+const START_PATIENCE: Duration = Duration::from_secs(180);
 
 struct Server {
     child: Child,
@@ -62,7 +62,7 @@ impl Server {
         let pid = self.child.id().expect("it runs").to_string();
         let sent = Command::new("kill").args(["-s", "TERM", &pid]).status().await.expect("kill is there");
         assert!(sent.success());
-        let ended = tokio::time::timeout(Duration::from_secs(30), self.child.wait()).await;
+        let ended = tokio::time::timeout(Duration::from_secs(60), self.child.wait()).await;
         assert!(ended.expect("it ends in time").expect("our child").success(), "SIGTERM is a good end");
         let _ = std::fs::remove_dir_all(&self.data);
     }

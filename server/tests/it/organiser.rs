@@ -11,6 +11,7 @@ mod states;
 mod turn;
 mod waitlist;
 
+use crate::support::PATIENCE;
 use crate::support::client::Client;
 use crate::support::map::{Map, Took};
 use serde_json::{Value, json};
@@ -38,7 +39,10 @@ impl Viewer {
 
     /// Takes frames until the map is as wanted; every frame fits without a resync.
     pub(crate) async fn until(&mut self, what: &str, is_wanted: impl Fn(&Map) -> bool) {
+        // Beacons come for ever: without an end of its own this would wait for a map that never becomes right.
+        let began = std::time::Instant::now();
         while self.map.epoch == 0 || !is_wanted(&self.map) {
+            assert!(began.elapsed() < PATIENCE, "waited in vain for {what}");
             let frame = self.client.frame().await;
             assert_ne!(self.map.take(&frame), Took::NeedsResync, "nothing was lost while waiting for {what}");
         }

@@ -9,6 +9,7 @@ pub use wire::{EventsPage, read_intent};
 use super::breaker::{Breaker, Call, Heard, Turned};
 use super::busy::Busy;
 use super::{Confirmation, Intent, NewIntent, NewRefund, ProviderError, RefundAnswer};
+use crate::clock::Clock;
 use crate::config::Secret;
 use crate::outbound::{Outbound, OutboundError, Reach};
 use bytes::Bytes;
@@ -46,6 +47,7 @@ pub struct Provider {
     base_url: String,
     key: Secret,
     timeout: Duration,
+    clock: Clock,
     breaker: Arc<Mutex<Breaker>>,
     busy: Arc<Mutex<Busy>>,
     back: Arc<Notify>,
@@ -82,11 +84,12 @@ impl Drop for Wait<'_> {
 }
 
 impl Provider {
-    /// A client of the API at `base_url` (`http://host:port`), which waits at most `timeout` for an answer.
+    /// A client of the API at `base_url` (`http://host:port`), which waits at most `timeout` for an answer. How long it is left
+    /// alone when it fails or is busy is read from `clock`.
     ///
     /// # Errors
     /// When the HTTP client cannot be built.
-    pub fn new(base_url: &str, key: Secret, timeout: Duration) -> Result<Self, SetupError> {
+    pub fn new(base_url: &str, key: Secret, timeout: Duration, clock: Clock) -> Result<Self, SetupError> {
         let http = Outbound::new(Reach::Anywhere)?;
         Ok(Self {
             http,
@@ -94,7 +97,8 @@ impl Provider {
             key,
             timeout,
             breaker: Arc::default(),
-            busy: Arc::new(Mutex::new(Busy::new(Instant::now()))),
+            busy: Arc::new(Mutex::new(Busy::new(clock.instant()))),
+            clock,
             back: Arc::default(),
             is_back: Arc::default(),
         })
@@ -241,26 +245,26 @@ impl Provider {
     /// Whether a buyer could begin to pay now: not while it fails again and again, but for one each time who tries.
     #[must_use]
     pub fn has_turn(&self) -> bool {
-        self.breaker.lock().has_turn(Instant::now())
+        self.breaker.lock().has_turn(self.clock.instant())
     }
 
     /// A buyer begins to pay; `None`: not now, as [`Self::has_turn`] says.
     #[must_use]
     pub fn take_turn(&self) -> Option<Turn> {
-        let number = self.breaker.lock().take_turn(Instant::now())?;
+        let number = self.breaker.lock().take_turn(self.clock.instant())?;
         Some(Turn { number, breaker: self.breaker.clone() })
     }
 
     /// Whether it says that it is busy and buyers wait long to be let through: nobody should begin to pay now.
     #[must_use]
     pub fn is_jammed(&self) -> bool {
-        self.busy.lock().is_jammed(Instant::now())
+        self.busy.lock().is_jammed(self.clock.instant())
     }
 
     /// The share of this node's own questions that it may ask now: less than 1 while the provider says that it is busy.
     #[must_use]
     pub fn share(&self) -> f64 {
-        self.busy.lock().share(Instant::now())
+        self.busy.lock().share(self.clock.instant())
     }
 
     /// Whether it is asked for money now: false while it fails again and again.
@@ -279,7 +283,7 @@ impl Provider {
         form: &[(&str, String)],
     ) -> Result<T, ProviderError> {
         let turn = turn.and_then(|turn| turn.number);
-        if !self.breaker.lock().admits(call, turn, Instant::now()) {
+        if !self.breaker.lock().admits(call, turn, self.clock.instant()) {
             return Err(ProviderError::NotBegun("the provider has failed again and again".into()));
         }
         self.post(call, path, key, form, true).await
@@ -301,9 +305,9 @@ impl Provider {
             _ => Heard::Answer,
         };
         if matches!(answer, Err(ProviderError::Busy(_))) {
-            self.busy.lock().told(Instant::now());
+            self.busy.lock().told(self.clock.instant());
         }
-        let turned = self.breaker.lock().hear(call, heard, Instant::now());
+        let turned = self.breaker.lock().hear(call, heard, self.clock.instant());
         if turned != Turned::Not {
             tracing::error!(?turned, ?call, "the circuit to the payment provider has changed");
         }
@@ -338,7 +342,7 @@ impl Provider {
                     Err(ProviderError::Busy(_)) if is_in_time => {
                         wait.get_or_insert_with(|| self.begin_wait());
                     }
-                    Err(ProviderError::Busy(_)) => self.busy.lock().gave_up(Instant::now()),
+                    Err(ProviderError::Busy(_)) => self.busy.lock().gave_up(self.clock.instant()),
                     // It was not reached, or said nothing: nothing is known of how busy it is.
                     Err(
                         ProviderError::NotBegun(_)
@@ -371,7 +375,7 @@ impl Provider {
     }
 
     fn begin_wait(&self) -> Wait<'_> {
-        Wait { number: self.busy.lock().begin_wait(Instant::now()), busy: &self.busy }
+        Wait { number: self.busy.lock().begin_wait(self.clock.instant()), busy: &self.busy }
     }
 
     async fn call_once<T: for<'de> Deserialize<'de>>(

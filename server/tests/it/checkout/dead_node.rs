@@ -90,7 +90,7 @@ async fn die_at(death: Death) {
     fields["key"] = "c".into();
     if death == Death::AfterCommit {
         // Slow enough for Redis to be stopped between the reservation and the sale.
-        fields["payment"]["method"] = "pm_sim_delay_1s".into();
+        fields["payment"]["method"] = "pm_sim_delay_4s".into();
     }
     buyer.command("checkout", fields.clone()).await;
     let reached = match death {
@@ -114,7 +114,7 @@ async fn die_at(death: Death) {
     }
     scene.sim("faults", &[("delay_ms", "0")]).await;
 
-    let node = scene.node(&[("SEATWIRE_PAYMENT_TIMEOUT_MS", "500"), ("SEATWIRE_UNKNOWN_SOFT_MS", "2000")]).await;
+    let node = scene.node(&[("SEATWIRE_PAYMENT_TIMEOUT_MS", "4000"), ("SEATWIRE_UNKNOWN_SOFT_MS", "4000")]).await;
     let guest = Guest { url: node.url.clone(), ..guest };
     let order = eventually(&format!("the order to settle after {death:?}"), || async {
         let (_, body) = guest.get("/v1/orders").await;

@@ -18,7 +18,12 @@ use serde_json::{Value, json};
 const SIDE_BY_SIDE: usize = 3;
 
 /// So that an outcome nobody will ever tell is given up within the test.
-const SHORT: [(&str, &str); 2] = [("SEATWIRE_PAYMENT_TIMEOUT_MS", "2000"), ("SEATWIRE_UNKNOWN_SOFT_MS", "2000")];
+const SHORT: [(&str, &str); 2] = [("SEATWIRE_PAYMENT_TIMEOUT_MS", "4000"), ("SEATWIRE_UNKNOWN_SOFT_MS", "4000")];
+
+/// The run by this key goes on, or the machine was too slow for it: whoever waits for the answer repeats it.
+fn asks_again(answer: &Value) -> bool {
+    ["key_in_use", "timeout_unknown", "unavailable", "overloaded"].iter().any(|code| answer["error"]["code"] == *code)
+}
 
 async fn latest(guest: &Guest) -> Value {
     guest.get("/v1/orders").await.1["items"][0].clone()
@@ -53,7 +58,7 @@ async fn die_in_a_purchase(point: CrashPoint) {
             "expect_total_minor": fields["expect_total_minor"]});
         eventually(&format!("an answer after {name}"), || async {
             let (status, answer) = guest.post(&path, "c", body.clone()).await;
-            (answer["error"]["code"] != "key_in_use").then(|| assert!(status < 500, "{name}: {status} {answer}"))
+            (!asks_again(&answer)).then(|| assert!(status < 500, "{name}: {status} {answer}"))
         })
         .await;
     }
@@ -111,7 +116,7 @@ async fn die_in_a_refund(point: CrashPoint) {
     // The operator, who may not have been answered, repeats the key.
     eventually(&format!("an answer after {name}"), || async {
         let (status, answer) = refund(&admin, &order, "r", whole.clone()).await;
-        (answer["error"]["code"] != "key_in_use").then(|| assert_eq!(status, 200, "{name}: {answer}"))
+        (!asks_again(&answer)).then(|| assert_eq!(status, 200, "{name}: {answer}"))
     })
     .await;
     let order = eventually(&format!("the money to be back after {name}"), || async {

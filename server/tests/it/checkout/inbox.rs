@@ -86,8 +86,12 @@ async fn old_events_are_forgotten_once_a_minute_and_not_after_every_round() {
     }
     assert!(is_kept().await);
     till.clock.advance_ms(60_000);
-    till.app.checkout.apply_inbox().await.expect("works");
-    assert!(!is_kept().await);
+    // This node's own job may be the one that forgets, and still be at it.
+    eventually("it to be forgotten", async || {
+        till.app.checkout.apply_inbox().await.expect("works");
+        (!is_kept().await).then_some(())
+    })
+    .await;
 }
 
 #[tokio::test(flavor = "multi_thread")]

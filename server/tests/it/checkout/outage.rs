@@ -95,9 +95,9 @@ async fn without_postgres_nothing_is_charged_and_the_same_key_goes_on_later() {
 #[tokio::test(flavor = "multi_thread")]
 async fn a_charge_that_cannot_be_written_down_at_once_is_not_lost() {
     // Longer than the charge takes, so that the answer is given up over what cannot be written.
-    let (till, line) = Till::open_behind_a_line(&[("SEATWIRE_ANSWER_WITHIN_MS", "6000")]).await;
+    let (till, line) = Till::open_behind_a_line(&[("SEATWIRE_ANSWER_WITHIN_MS", "12000")]).await;
     let (buyer, hold) = till.buyer_with(&[1]).await;
-    let checkout = till.checkout(buyer, &hold, "pm_sim_delay_3s");
+    let checkout = till.checkout(buyer, &hold, "pm_sim_delay_8s");
     let cut = async {
         eventually("the attempt to be at the provider's", || async {
             let ledger = till.ledger().await;

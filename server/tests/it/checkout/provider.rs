@@ -20,7 +20,7 @@ async fn simulator() -> String {
 }
 
 fn client(url: &str, key: &str) -> Provider {
-    Provider::new(url, Secret::new(key), Duration::from_secs(20)).expect("a client")
+    Provider::new(url, Secret::new(key), Duration::from_secs(20), Clock::system()).expect("a client")
 }
 
 async fn intent(provider: &Provider, key: &str) -> Intent {
@@ -127,7 +127,8 @@ async fn the_real_api_conforms_where_a_test_key_is_given() {
 #[tokio::test]
 async fn whatever_is_not_definite_is_not_read_as_definite() {
     let url = simulator().await;
-    let provider = Provider::new(&url, Secret::new("sk_test_it"), Duration::from_secs(2)).expect("a client");
+    let provider =
+        Provider::new(&url, Secret::new("sk_test_it"), Duration::from_secs(2), Clock::system()).expect("a client");
     let http = reqwest::Client::new();
     let faults = async |form: &[(&str, &str)]| {
         http.post(format!("{url}/_sim/faults")).form(form).send().await.expect("answers");
@@ -148,7 +149,8 @@ async fn whatever_is_not_definite_is_not_read_as_definite() {
         matches!(provider.confirm(&confirmation, None).await, Err(ProviderError::Remembered(_))),
         "the key is used up"
     );
-    let nobody = Provider::new("http://127.0.0.1:9", Secret::new("sk_test_it"), Duration::from_secs(2));
+    let nobody =
+        Provider::new("http://127.0.0.1:9", Secret::new("sk_test_it"), Duration::from_secs(2), Clock::system());
     assert!(matches!(
         confirm(&nobody.expect("a client"), &open, "pm_card_visa").await,
         Err(ProviderError::NotBegun(_))
@@ -184,7 +186,9 @@ async fn one_that_says(code: &'static str) -> String {
 async fn only_a_429_about_load_makes_us_ask_less_and_closes_tills() {
     for (code, is_load) in [("lock_timeout", false), ("rate_limit", true)] {
         let url = one_that_says(code).await;
-        let provider = Provider::new(&url, Secret::new("sk_test_it"), Duration::from_secs(1)).expect("a client");
+        // It is asked again for so long; each time it answers within a moment.
+        let waited = Duration::from_secs(3);
+        let provider = Provider::new(&url, Secret::new("sk_test_it"), waited, Clock::system()).expect("a client");
         let currency = "EUR".parse().expect("a currency");
         let new =
             NewIntent { order: OrderId::generate(), reference: "ABCDEFGH", amount_minor: 4750, currency, key: "k" };

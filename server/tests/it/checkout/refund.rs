@@ -275,7 +275,7 @@ async fn a_refund_under_way_for_hours_is_asked_about_ever_less_often_and_listed(
     })
     .await;
     crate::support::eventually("nine looks", || async {
-        till.clock.advance_ms(20_000);
+        till.step(20_000).await;
         (row().await.checks_n >= 9).then_some(())
     })
     .await;

@@ -148,9 +148,10 @@ impl Till {
         reply["order"].clone()
     }
 
-    /// A command that needs the provider, again and again until it is not refused for the provider's sake.
+    /// A command that needs the provider, again and again until it is not refused for the provider's sake. How long it is left
+    /// alone is a matter of the clock.
     pub(crate) async fn until_admitted(&self, buyer: Buyer, op: &str, fields: &Value) -> Value {
-        crate::support::eventually(&format!("{op} to be let through"), || async {
+        self.soon(&format!("{op} to be let through"), || async {
             let answer = self.call(buyer, op, fields.clone()).await;
             let is_kept_out = ["unavailable", "overloaded"].iter().any(|code| answer["error"]["code"] == *code);
             (!is_kept_out).then_some(answer)

@@ -6,7 +6,7 @@ use crate::support::eventually;
 use std::time::{Duration, Instant};
 
 /// As long as the event may be closed from the moment the next node can begin, and time for a busy machine.
-const OPEN_WITHIN: Duration = Duration::from_secs(30);
+const OPEN_WITHIN: Duration = crate::support::PATIENCE;
 
 #[tokio::test(flavor = "multi_thread")]
 async fn killed_in_the_middle_of_a_rebuild_the_next_node_finishes_it() {

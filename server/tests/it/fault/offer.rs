@@ -17,9 +17,9 @@ use std::time::Duration;
 const WAITERS: usize = 8;
 /// Seats that go round among them.
 const SEATS: [u32; 3] = [4, 5, 6];
-const OFFER_MS: &str = "1000";
+const OFFER_MS: &str = "2000";
 /// An offer made so shortly before Redis died may be unknown to the journal: then it is over, and its owner is told.
-const JOURNAL_MS: u64 = 500;
+const JOURNAL_MS: u64 = 1_000;
 /// A push is a hint and may be lost with Redis; then whoever waits asks again.
 const PUSH_WITHIN: Duration = Duration::from_secs(6);
 /// Offers before, between and after the faults.
@@ -35,6 +35,15 @@ struct Offered {
 }
 
 type Offers = Arc<Mutex<Vec<Offered>>>;
+
+/// Redis dies and begins anew; between which two moments it died.
+async fn lose_redis(stage: &mut Stage) -> (u64, u64) {
+    let from_ms = Clock::system().now_ms();
+    stage.redis.kill();
+    let until_ms = Clock::system().now_ms();
+    stage.redis.restart().await;
+    (from_ms, until_ms)
+}
 
 /// Waits at the list for ever: an offer is written down, and when it is over the place is taken anew.
 async fn wait(url: String, event: String, offers: Offers) {
@@ -124,16 +133,12 @@ async fn an_offer_is_live_for_one_person_also_when_redis_and_a_node_die() {
     });
     let mut losses_ms = Vec::new();
     more("offers").await;
-    losses_ms.push(Clock::system().now_ms());
-    stage.redis.kill();
-    stage.redis.restart().await;
+    losses_ms.push(lose_redis(&mut stage).await);
     more("offers after the loss of Redis").await;
     mortal.signal("KILL");
     mortal.ended().await;
     more("offers after the death of a node").await;
-    losses_ms.push(Clock::system().now_ms());
-    stage.redis.kill();
-    stage.redis.restart().await;
+    losses_ms.push(lose_redis(&mut stage).await);
     more("offers after another loss").await;
     assert!(!passer_by.is_finished(), "{:?}", passer_by.await);
     passer_by.abort();
@@ -144,8 +149,8 @@ async fn an_offer_is_live_for_one_person_also_when_redis_and_a_node_die() {
         mine.sort_by_key(|offer| offer.from_ms);
         for pair in mine.windows(2) {
             let [one, next] = pair else { continue };
-            let was_lost = losses_ms.iter().any(|&loss_ms| {
-                one.from_ms + JOURNAL_MS > loss_ms && one.from_ms <= loss_ms && next.from_ms >= loss_ms
+            let was_lost = losses_ms.iter().any(|&(from_ms, until_ms)| {
+                one.from_ms + JOURNAL_MS > from_ms && one.from_ms <= until_ms && next.from_ms >= from_ms
             });
             assert!(
                 was_lost || one.hold == next.hold || next.from_ms >= one.until_ms,

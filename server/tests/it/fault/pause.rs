@@ -9,7 +9,7 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 /// No answer takes longer while Redis is silent: the command timeout, and time for a busy machine.
-const BOUNDED: Duration = Duration::from_secs(6);
+const BOUNDED: Duration = Duration::from_secs(9);
 /// Between two questions of those who ask while Redis is silent.
 const ASK_EVERY: Duration = Duration::from_millis(500);
 
@@ -83,7 +83,7 @@ async fn stopped_for_half_a_minute_every_hold_of_before_ends_and_the_clock_is_be
         stop_for(&race, Duration::from_secs(30)).await;
         let continued = Instant::now();
         race.more_grants(10).await;
-        // Its time passed while Redis slept: it ends now, not half a minute later.
+        // Its time passed while Redis slept: it ends now, not when half a minute and what was left of it have passed again.
         eventually("the hold of before to end", || async {
             let url = race.urls.lock()[0].clone();
             let asked = reqwest::Client::new().get(format!("{url}/v1/holds/{id}")).bearer_auth(&token).send();
@@ -92,7 +92,7 @@ async fn stopped_for_half_a_minute_every_hold_of_before_ends_and_the_clock_is_be
             ["hold_expired", "hold_not_found"].contains(&code).then_some(())
         })
         .await;
-        assert!(continued.elapsed() < Duration::from_secs(20), "it ended {:?} after", continued.elapsed());
+        assert!(continued.elapsed() < Duration::from_secs(28), "it ended {:?} after", continued.elapsed());
         assert_eq!(skew_ms(&race).await, 0, "a Redis that slept has no wrong clock");
         before
     };

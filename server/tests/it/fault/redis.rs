@@ -125,28 +125,45 @@ async fn full() {
                 return (token, held["hold"].clone());
             }
         };
-        let ((one, kept), (two, bought)) = (basket().await, basket().await);
-        command(&url, &["CONFIG", "SET", "maxmemory", "1"]).await;
-        let token = race.identity().await;
-        let busy = race.try_post(&race.holds_path(), &token, "k", &json!({"seats": [0]})).await.expect("an answer");
-        assert_eq!(
-            (&busy["error"]["code"], &busy["error"]["retry"]),
-            (&"overloaded".into(), &"after".into()),
-            "{busy}"
-        );
         let id = |hold: &serde_json::Value| hold["id"].as_str().expect("an id").to_owned();
-        let path = format!("/v1/holds/{}/release", id(&kept));
-        let released = race.try_post(&path, &one, "r", &json!({})).await.expect("an answer");
-        assert!(released.get("error").is_none(), "{released}");
-        let body = json!({
-            "buyer": {"name": "Ada", "email": "ada@example.org"},
-            "payment": {"method": "pm_card_visa"},
-            "expect_total_minor": bought["total_minor"],
-        });
-        let path = format!("/v1/holds/{}/checkout", id(&bought));
-        let paid = race.try_post(&path, &two, "c", &body).await.expect("an answer");
-        assert_eq!(paid["order"]["state"], "paid", "{paid}");
-        command(&url, &["CONFIG", "SET", "maxmemory", "0"]).await;
+        // Holds live for seconds here: on a slow machine the first ones may be over before their turn comes.
+        eventually("what is taken back and what is paid", || async {
+            let ((one, kept), (two, bought)) = (basket().await, basket().await);
+            command(&url, &["CONFIG", "SET", "maxmemory", "1"]).await;
+            let token = race.identity().await;
+            eventually("a plain refusal", || async {
+                let busy = race.try_post(&race.holds_path(), &token, "k", &json!({"seats": [0]})).await?;
+                // The machine may be too slow for the nodes, which stand as in a shop.
+                if ["timeout_unknown", "key_in_use", "unavailable"].iter().any(|code| busy["error"]["code"] == *code) {
+                    return None;
+                }
+                assert_eq!(
+                    (&busy["error"]["code"], &busy["error"]["retry"]),
+                    (&"overloaded".into(), &"after".into()),
+                    "{busy}"
+                );
+                Some(())
+            })
+            .await;
+            // Neither is refused for the memory's sake, however often it is asked for.
+            let path = format!("/v1/holds/{}/release", id(&kept));
+            let released = race.post(&path, &one, "r", &json!({})).await;
+            let body = json!({
+                "buyer": {"name": "Ada", "email": "ada@example.org"},
+                "payment": {"method": "pm_card_visa"},
+                "expect_total_minor": bought["total_minor"],
+            });
+            let path = format!("/v1/holds/{}/checkout", id(&bought));
+            let paid = race.post(&path, &two, "c", &body).await;
+            command(&url, &["CONFIG", "SET", "maxmemory", "0"]).await;
+            if [&released, &paid].iter().any(|answer| answer["error"]["code"] == "hold_expired") {
+                return None;
+            }
+            assert!(released.get("error").is_none(), "{released}");
+            assert_eq!(paid["order"]["state"], "paid", "{paid}");
+            Some(())
+        })
+        .await;
         before
     };
     let before = Box::pin(race.clone().run(fault)).await;

@@ -99,8 +99,6 @@ async fn run(seed: u64, operations: u32) {
         facts.blocked.insert(BLOCKED);
         facts.allocations = ALLOCATED.map(|(slot, seats)| allocation(facts.id, slot, seats)).to_vec();
     })
-    .await
-    .patient()
     .await;
     let operator = shelf.plain_client().await;
     let allocated =

@@ -59,8 +59,10 @@ where
 #[tokio::test]
 async fn redis_killed_and_back_empty_is_a_new_life_with_every_sale_intact() {
     let mut shelf = Shelf::new().await;
+    let hurried = shelf.hurried_node().await;
     let (ann, bob) = (IdentityId::generate(), IdentityId::generate());
     shelf.held(ann, &[1]).await;
+    healed("a look", || hurried.read_map(&shelf.event)).await;
     let (paid, open) = (OrderId::generate(), OrderId::generate());
     shelf.reserve(paid, bob, &[5, 6], 2).await;
     taken_seat::sell(shelf.store.pool(), shelf.event.id, paid).await.expect("sold");
@@ -69,7 +71,7 @@ async fn redis_killed_and_back_empty_is_a_new_life_with_every_sale_intact() {
 
     shelf.redis.kill();
     let began = std::time::Instant::now();
-    let error = shelf.try_hold(shelf.caller(ann), &[2]).await.expect_err("Redis is gone");
+    let error = hurried.hold(shelf.caller(ann), &indices(&[2])).await.expect_err("Redis is gone");
     assert!(matches!(error, InventoryError::Unavailable(_) | InventoryError::TimeoutUnknown), "{error:?}");
     assert!(began.elapsed() < SOON, "{:?}", began.elapsed());
     eventually("a plain refusal", || async {
@@ -152,8 +154,11 @@ async fn everything_flushed_is_a_new_life_for_every_node_and_the_old_one_is_dead
     let hold = shelf.held(ann, &[1]).await;
     other.read_map(&shelf.event).await.expect("Redis answers");
     shelf.redis_cli(&["FLUSHALL"]).await;
-    let (one, two) = tokio::join!(shelf.inventory.read_map(&shelf.event), other.read_map(&shelf.event));
-    let epochs = (one.expect("rebuilt").epoch, two.expect("rebuilt").epoch);
+    let (one, two) = tokio::join!(
+        healed("the rebuild", || shelf.inventory.read_map(&shelf.event)),
+        healed("the rebuild", || other.read_map(&shelf.event))
+    );
+    let epochs = (one.epoch, two.epoch);
     assert_eq!(epochs, (2, 2), "one rebuild, whoever asked first");
     let gone = ChangeOutcome::Refused(Refusal::HoldNotFound);
     assert_eq!(shelf.release(ann, hold.id, ReleaseWhat::All).await, gone);
@@ -189,7 +194,9 @@ async fn a_life_that_has_gone_back_is_over() {
     shelf.redis_cli(&["COPY", &meta, &copy]).await;
     shelf.held(ann, &[2]).await;
     shelf.redis_cli(&["COPY", &copy, &meta, "REPLACE"]).await;
-    let HoldOutcome::Held { hold, .. } = shelf.hold(ann, &[3]).await else { panic!("refused") };
+    let seats = indices(&[3]);
+    let answer = healed("the rebuild", || shelf.inventory.hold(shelf.caller(ann), &seats)).await;
+    let HoldOutcome::Held { hold, .. } = answer.outcome else { panic!("refused") };
     assert_eq!(seats_of(&hold), [3]);
     assert_eq!(shelf.position().await, (2, 1));
 }
@@ -212,12 +219,14 @@ async fn a_command_that_comes_too_late_does_nothing() {
     let shelf = Shelf::new().await;
     let ann = IdentityId::generate();
     shelf.held(ann, &[1]).await;
+    let hurried = shelf.hurried_node().await;
+    healed("a look", || hurried.read_map(&shelf.event)).await;
     shelf.redis.signal("STOP");
     let began = std::time::Instant::now();
-    let error = shelf.try_hold(shelf.caller(ann), &[2]).await.expect_err("Redis is asleep");
+    let error = hurried.hold(shelf.caller(ann), &indices(&[2])).await.expect_err("Redis is asleep");
     assert!(matches!(error, InventoryError::TimeoutUnknown), "{error:?}");
     let asleep = began.elapsed();
-    let error = shelf.inventory.open_hold(&shelf.event, ann).await.expect_err("Redis is asleep");
+    let error = hurried.open_hold(&shelf.event, ann).await.expect_err("Redis is asleep");
     assert!(matches!(error, InventoryError::Unavailable(_)), "a read changes nothing: {error:?}");
     assert!(asleep < SOON, "{asleep:?}");
     // The deadline passes while the command lies in Redis' socket.
@@ -265,7 +274,7 @@ async fn a_redis_that_is_slow_while_a_life_is_filled_costs_no_further_epoch() {
     let (ann, bob) = (IdentityId::generate(), IdentityId::generate());
     shelf.held(ann, &[1]).await;
     // A node that has not seen the event yet: it looks, finds nothing, and begins the next life.
-    let node = shelf.another_node().await;
+    let node = shelf.hurried_node().await;
     shelf.redis_cli(&["FLUSHALL"]).await;
     // Longer than a command is waited for: what is written comes late, and has been said again by then.
     shelf.redis_cli(&["CLIENT", "PAUSE", "900", "WRITE"]).await;
@@ -274,7 +283,7 @@ async fn a_redis_that_is_slow_while_a_life_is_filled_costs_no_further_epoch() {
     let wanted = indices(&[2, 3]);
     let hold = healed("a hold", || node.hold(shelf.caller(bob), &wanted)).await;
     assert!(matches!(hold.outcome, HoldOutcome::Held { .. }), "{hold:?}");
-    let map = node.read_map(&shelf.event).await.expect("Redis answers");
+    let map = healed("a look", || node.read_map(&shelf.event)).await;
     assert_eq!((map.epoch, &map.states[..4]), (2, &[0, 0, 1, 1][..]), "what came late has undone nothing");
 }
 
@@ -294,7 +303,7 @@ async fn a_postgres_that_is_slow_while_the_truth_is_read_costs_no_further_epoch(
         })
         .await;
     };
-    let node = &shelf.inventory;
+    let node = shelf.hurried_node().await;
     let rebuilt = healed("the next life", || node.read_map(&shelf.event));
     let (map, ()) = tokio::join!(rebuilt, async {
         is_waiting(true).await;

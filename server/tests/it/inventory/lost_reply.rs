@@ -90,7 +90,7 @@ async fn a_call_whose_reply_was_lost_is_not_made_again_but_by_its_key() {
     let config = Config::from_pairs([("SEATWIRE_REDIS_CONNECTIONS", "4")]).expect("fits").inventory;
     let node = Inventory::connect(&config, &road.url, shelf.store.clone(), Arc::new(Metrics::new())).await;
     let node = node.expect("Redis answers");
-    node.read_map(&shelf.event).await.expect("opens");
+    eventually("the event to open", || async { node.read_map(&shelf.event).await.ok() }).await;
     let ann = IdentityId::generate();
     for turn in 1..=5_u32 {
         let ask = || node.hold_area(shelf.keyed(ann, &format!("k{turn}"), 1), AreaIndex(1), 1);

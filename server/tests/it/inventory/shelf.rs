@@ -1,7 +1,7 @@
 //! A shelf to test with: a Redis and a database of its own, an event made of numbers, and an ear on the event's feed.
 
 use crate::support::redis::Redis;
-use crate::support::{eventually, postgres};
+use crate::support::{HURRIED, eventually, postgres};
 use fred::interfaces::{ClientLike, EventInterface, KeysInterface, PubsubInterface};
 use fred::types::Builder;
 use fred::types::config::Config as RedisConfig;
@@ -96,7 +96,7 @@ impl Shelf {
             Config::from_pairs([("SEATWIRE_DB_CONNECTIONS", "4"), ("SEATWIRE_DB_ACQUIRE_MS", "10000")]).expect("fits");
         let database_url = postgres::fresh_database().await;
         let store = Store::connect(&database_url, &config.store).await.expect("Postgres answers");
-        let inventory = node(&redis, &store).await;
+        let inventory = node(&redis, &store, PATIENT).await;
         let event = Arc::new(facts);
         let ear = Builder::from_config(RedisConfig::from_url(&redis.url()).expect("a URL")).build().expect("a client");
         ear.init().await.expect("Redis answers");
@@ -113,17 +113,14 @@ impl Shelf {
         Self { inventory, redis, store, event, heard, _ear: ear, _lease: postgres::Lease::of(&database_url) }
     }
 
-    /// With a node that waits for Redis as long as it may: for a test of so many calls that a busy machine stops each for a while.
-    pub(crate) async fn patient(self) -> Self {
-        let config = Config::from_pairs([("SEATWIRE_REDIS_TIMEOUT_MS", "10000")]).expect("fits").inventory;
-        let metrics = Arc::new(Metrics::new());
-        let inventory = Inventory::connect(&config, &self.redis.url(), self.store.clone(), metrics).await;
-        Self { inventory: inventory.expect("Redis answers"), ..self }
-    }
-
     /// Another node on the same stores.
     pub(crate) async fn another_node(&self) -> Inventory {
-        node(&self.redis, &self.store).await
+        node(&self.redis, &self.store, PATIENT).await
+    }
+
+    /// Another one that waits for Redis as a shop does: for a test of how long that is.
+    pub(crate) async fn hurried_node(&self) -> Inventory {
+        node(&self.redis, &self.store, HURRIED[1]).await
     }
 
     pub(crate) fn caller(&self, identity: IdentityId) -> Caller {
@@ -229,8 +226,11 @@ impl Shelf {
     }
 }
 
-pub(crate) async fn node(redis: &Redis, store: &Store) -> Inventory {
-    let config = Config::from_pairs([]).expect("fits").inventory;
+/// As long as a node may wait for Redis: a busy machine stops it for a while, and every call here must be answered.
+const PATIENT: (&str, &str) = ("SEATWIRE_REDIS_TIMEOUT_MS", "10000");
+
+async fn node(redis: &Redis, store: &Store, timeout: (&str, &str)) -> Inventory {
+    let config = Config::from_pairs([timeout]).expect("fits").inventory;
     Inventory::connect(&config, &redis.url(), store.clone(), Arc::new(Metrics::new())).await.expect("Redis answers")
 }
 

@@ -27,6 +27,16 @@ async fn holds_written(stage: &Stage) -> i64 {
     sqlx::query_scalar(count).fetch_one(stage.store.pool()).await.expect("counts")
 }
 
+/// Waits until the journal has all changes of the map up to this one.
+async fn journalled(stage: &Stage, seq: i64) {
+    eventually("the journal", || async {
+        let known = "select seq from journal_positions where is_whole";
+        let written: i64 = sqlx::query_scalar(known).fetch_optional(stage.store.pool()).await.expect("reads")?;
+        (written >= seq).then_some(())
+    })
+    .await;
+}
+
 /// Redis is lost, with a journal that knows of no hold, as if it had come no farther than `seq`.
 async fn lose_redis(stage: &mut Stage, seq: i64) {
     stage.redis.kill();
@@ -75,18 +85,10 @@ async fn a_hold_given_back_at_another_node_is_not_revoked_when_redis_is_lost() {
     let mut device = Client::hello(&second.url, Some(&guest.token)).await;
     let released = device.call("release", json!({"key": "r", "hold": held["id"]})).await;
     assert_eq!(released["ok"], true, "{released}");
-    let journal = async |seq: i64| {
-        eventually("the journal", || async {
-            let known = "select seq from journal_positions where is_whole";
-            let written: i64 = sqlx::query_scalar(known).fetch_optional(stage.store.pool()).await.expect("reads")?;
-            (written >= seq).then_some(())
-        })
-        .await;
-    };
-    journal(2).await;
+    journalled(&stage, 2).await;
     // Another one is answered and lost: as if the journal had come no farther.
     let lost = hold(&mut loser, &event, &[5]).await;
-    journal(3).await;
+    journalled(&stage, 3).await;
     lose_redis(&mut stage, 2).await;
     told_twice(&mut loser, &lost).await;
     none_is_told([&mut buyer, &mut device], "its owner gave it back").await;
@@ -106,6 +108,8 @@ async fn a_hold_given_back_a_moment_before_redis_is_lost_is_not_revoked() {
     for client in [&mut buyer, &mut device] {
         client.push_where("hold.update", |push| push["id"] == held["id"] && push["hold"].is_null()).await;
     }
+    // What it writes now would stand there behind what is written below.
+    journalled(&stage, 3).await;
     lose_redis(&mut stage, 0).await;
     told_twice(&mut loser, &lost).await;
     none_is_told([&mut buyer, &mut device], "its owner gave it back").await;

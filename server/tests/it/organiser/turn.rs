@@ -15,7 +15,7 @@ use serde_json::json;
 
 #[tokio::test(flavor = "multi_thread")]
 async fn whoever_joins_when_an_offer_is_over_has_a_new_place_before_the_job_has_looked() {
-    let (till, event, waiter) = waiting_with(&[("SEATWIRE_OFFER_MS", "3000")]).await;
+    let (till, event, waiter) = waiting_with(&[("SEATWIRE_OFFER_MS", "6000")]).await;
     let pool = till.stage.store.pool().clone();
     till.app.organiser.unblock(Operator::server(), event, vec![SeatIndex(1)]).await.expect("unblocked");
     let offered = async || waitlist::offered_to(&pool, event, waiter).await.ok()?;

@@ -96,7 +96,7 @@ pub(super) fn seats(hold: &Value) -> Vec<u64> {
 
 #[tokio::test]
 async fn freed_seats_are_offered_in_order_and_never_show_as_available() {
-    let sold_out = SoldOut::new(&[("SEATWIRE_OFFER_MS", "5000")]).await;
+    let sold_out = SoldOut::new(&[("SEATWIRE_OFFER_MS", "8000")]).await;
     let event = sold_out.event.clone();
     let (mut first, first_guest) = sold_out.waiter(json!({"quantity": 2})).await;
     let (mut second, second_guest) = sold_out.waiter(json!({"quantity": 2})).await;

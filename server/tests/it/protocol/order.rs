@@ -122,7 +122,8 @@ async fn the_buyers_other_page_is_told_that_the_basket_is_locked_and_then_that_i
     let mut other = Client::hello(&node.url, Some(&guest.token)).await;
     let reply = buyer.call("checkout", checkout("2", &hold, "pm_card_visa")).await;
     assert_eq!(reply["order"]["state"], "paid", "{reply}");
-    let told = other.push("hold.update").await;
+    // What was told when it was held may still be on its way.
+    let told = other.push_where("hold.update", |push| push["hold"]["locked"] != false).await;
     assert_eq!((&told["id"], &told["hold"]["id"], &told["hold"]["locked"]), (&hold["id"], &hold["id"], &json!(true)));
     let told = other.push("hold.update").await;
     assert_eq!((&told["id"], &told["hold"]), (&hold["id"], &Value::Null), "{told}");
@@ -139,14 +140,15 @@ async fn a_cancelled_order_gives_its_seats_back() {
     let order = reply["order"]["id"].clone();
     let cancelled = buyer.call("cancel", json!({"key": "3", "order": order})).await;
     assert_eq!(cancelled["order"]["state"], "cancelled", "{cancelled}");
-    let mut attempt = 0;
+    let (mut attempt, began) = (0, std::time::Instant::now());
     loop {
         attempt += 1;
         let reply = rival.call("hold", json!({"key": format!("{attempt}"), "event": event, "seats": [12]})).await;
         if code(&reply) == "ok" {
             break;
         }
-        assert!(attempt < 200 && matches!(code(&reply), "seat_taken" | "rate_limited"), "{reply}");
+        let is_early = matches!(code(&reply), "seat_taken" | "rate_limited");
+        assert!(is_early && began.elapsed() < crate::support::PATIENCE, "{reply}");
         tokio::time::sleep(std::time::Duration::from_millis(100)).await;
     }
 }
@@ -154,7 +156,7 @@ async fn a_cancelled_order_gives_its_seats_back() {
 #[tokio::test]
 async fn a_charge_whose_answer_is_lost_is_never_called_failed_and_ends_as_paid() {
     let (stage, event) = Stage::with_event(&Draft::default()).await;
-    let node = stage.node_with(&[("SEATWIRE_PAYMENT_TIMEOUT_MS", "500"), ("SEATWIRE_RECONCILE_MS", "100")]).await;
+    let node = stage.node_with(&[("SEATWIRE_PAYMENT_TIMEOUT_MS", "3000"), ("SEATWIRE_RECONCILE_MS", "100")]).await;
     let (mut buyer, _) = Client::guest(&node.url).await;
     let hold = held(&mut buyer, &event, "1", &[14]).await;
     let reply = buyer.call("checkout", checkout("2", &hold, "pm_sim_timeout_charged")).await;

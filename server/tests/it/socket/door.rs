@@ -51,10 +51,15 @@ async fn a_connection_above_the_cap_is_told_when_to_come_back() {
 #[tokio::test]
 async fn handshakes_above_their_rate_are_put_off() {
     let foyer = Foyer::open_with(10, &[("SEATWIRE_HANDSHAKES_PER_S", "1")]).await;
-    let mut refused = 0;
+    // All at once, so that a slow machine asks fast enough.
+    let mut asking = Vec::new();
     for _ in 0..6 {
         let mut stream = raw(&foyer).await;
         stream.write_all(UPGRADE.as_bytes()).await.expect("sends");
+        asking.push(stream);
+    }
+    let mut refused = 0;
+    for mut stream in asking {
         let mut head = [0; 12];
         stream.read_exact(&mut head).await.expect("an answer");
         if &head == b"HTTP/1.1 503" {
@@ -71,11 +76,13 @@ async fn the_cap_per_address_spares_loopback_unless_configured() {
         let foyer = Foyer::open_with(10, &[("SEATWIRE_LIMIT_LOOPBACK", setting)]).await;
         let mut open = Vec::new();
         for _ in 0..300 {
-            open.push(raw(&foyer).await);
+            let mut stream = raw(&foyer).await;
+            // At once: who says nothing is closed after a while. One that is refused may be gone already.
+            let _ = stream.write_all(UPGRADE.as_bytes()).await;
+            open.push(stream);
         }
         let mut served = 0;
         for stream in &mut open {
-            stream.write_all(UPGRADE.as_bytes()).await.expect("sends");
             let mut head = [0; 12];
             // A refused connection may be reset, as it is closed with our request unread.
             if stream.read_exact(&mut head).await.is_ok() && &head == b"HTTP/1.1 101" {
@@ -95,7 +102,7 @@ async fn an_idle_connection_is_closed_before_and_after_a_request() {
     lazy.write_all(b"GET /hello HTTP/1.1\r\nHost: h\r\n\r\n").await.expect("sends");
     assert_eq!(rest(&mut silent).await.len(), 0);
     assert!(rest(&mut lazy).await.ends_with("world"));
-    assert!(began.elapsed() < Duration::from_secs(30), "{:?}", began.elapsed());
+    assert!(began.elapsed() < PATIENCE, "{:?}", began.elapsed());
 }
 
 #[tokio::test]
@@ -151,6 +158,8 @@ async fn sessions_end_with_their_connections() {
     let live = foyer.live().await;
     assert_eq!((foyer.door.session_count(), live.viewer_count()), (5, 5));
     drop(clients);
-    eventually("the sessions to end", || async { (foyer.door.session_count() == 0).then_some(()) }).await;
-    assert_eq!(live.viewer_count(), 0);
+    eventually("the sessions to end", || async {
+        (foyer.door.session_count() == 0 && live.viewer_count() == 0).then_some(())
+    })
+    .await;
 }

@@ -17,8 +17,11 @@ static NEXT: AtomicU32 = AtomicU32::new(0);
 pub(crate) const MASTERS: usize = 3;
 /// First slots of the masters, and the end.
 const SLOTS: [u16; MASTERS + 1] = [0, 5461, 10923, 16384];
-/// Silence after which a member counts as dead: how long a failover takes, about.
-const NODE_TIMEOUT_MS: &str = "1000";
+/// Silence after which a member counts as dead: how long a failover takes, about. Long enough for a machine on which a member
+/// may not run for a while, or masters that are well are replaced.
+const NODE_TIMEOUT_MS: &str = "6000";
+/// No command of an operator takes longer.
+const ANSWERS_WITHIN: std::time::Duration = super::PATIENCE;
 
 /// A cluster.
 pub(crate) struct Cluster {
@@ -103,7 +106,7 @@ impl Cluster {
             let config = Config { server: ServerConfig::new_centralized("127.0.0.1", port), ..Config::default() };
             let client = Builder::from_config(config)
                 .with_performance_config(|performance| {
-                    performance.default_command_timeout = std::time::Duration::from_secs(5);
+                    performance.default_command_timeout = ANSWERS_WITHIN;
                 })
                 .build()
                 .expect("a client");

@@ -82,6 +82,17 @@ impl Node {
         assert!(sent.success(), "the node runs");
     }
 
+    /// Waits until a job has ended so often from now on: with two, one that began after this call.
+    pub(crate) async fn until_runs(&self, job: &str, more: u64) {
+        let runs = async || {
+            let text = reqwest::get(format!("{}/metrics", self.admin_url)).await.ok()?.text().await.ok()?;
+            let name = format!("seatwire_job_runs_total{{job=\"{job}\"}} ");
+            Some(text.lines().find_map(|line| line.strip_prefix(&name)?.parse::<u64>().ok()).unwrap_or(0))
+        };
+        let goal = super::eventually("the numbers", &runs).await + more;
+        super::eventually(&format!("{more} more runs of {job}"), async || runs().await.filter(|n| *n >= goal)).await;
+    }
+
     /// Waits for the end of the process; its exit code.
     pub(crate) async fn ended(mut self) -> Option<i32> {
         super::eventually("the node to end", || {

@@ -10,9 +10,9 @@ use serde_json::Value;
 use std::sync::atomic::Ordering;
 use std::time::Duration;
 
-/// So long after everything is calm every viewer is right, also when Redis was lost: six seconds, and as much again for a
-/// busy machine.
-const SEEN_WITHIN: Duration = Duration::from_secs(12);
+/// So long after everything is calm every viewer is right, also when Redis was lost: six seconds, as the bench measures it, and
+/// the rest for a busy machine.
+const SEEN_WITHIN: Duration = Duration::from_secs(40);
 
 impl Race {
     /// I10: when nothing changes any more each viewer sees what Postgres has: sold seats and nothing else.
