@@ -86,8 +86,9 @@ start_server() {
     cargo build --quiet --package seatwire || return 1
     local seatwire
     seatwire=$(scripts/built.sh)/debug/seatwire || return 1
-    # Ports of its own choice, which it says: one chosen here may be somebody else's by the time it listens.
-    env -u DATABASE_URL -u REDIS_URL SEATWIRE_LISTEN=127.0.0.1:0 SEATWIRE_ADMIN_LISTEN=127.0.0.1:0 \
+    # Ports of its own choice, which it says: one chosen here may be somebody else's by the time it listens. A shop gives up
+    # soon on a store that does not answer; on a machine that is slow none of them is away.
+    env -u DATABASE_URL -u REDIS_URL SEATWIRE_DB_ACQUIRE_MS=10000 SEATWIRE_REDIS_TIMEOUT_MS=3000 SEATWIRE_LISTEN=127.0.0.1:0 SEATWIRE_ADMIN_LISTEN=127.0.0.1:0 \
         SEATWIRE_DOOR_LISTEN=127.0.0.1:0 SEATWIRE_DATA="$work/data" "$seatwire" serve >"$work/server.log" 2>&1 </dev/null &
     server=$!
     # Its Postgres alone may take two minutes on a machine that has much else to do.

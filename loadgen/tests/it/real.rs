@@ -33,6 +33,9 @@ async fn start(program: PathBuf) -> Server {
         .env("SEATWIRE_ADMIN_LISTEN", "127.0.0.1:0")
         .env("SEATWIRE_DOOR_LISTEN", "127.0.0.1:0")
         .env("SEATWIRE_DRAIN_MS", "200")
+        // On a machine that is slow no store is away.
+        .env("SEATWIRE_DB_ACQUIRE_MS", "10000")
+        .env("SEATWIRE_REDIS_TIMEOUT_MS", "3000")
         .stdout(Stdio::piped())
         .kill_on_drop(true)
         .spawn()
