@@ -36,8 +36,8 @@ pub(crate) async fn sell(pool: &PgPool, event: EventId, sold: u32) {
     let mut writing = seatwire::store::begin(pool).await.expect("begins");
     sqlx::raw_sql("set local statement_timeout = 0").execute(&mut *writing).await.expect("sets");
     sqlx::query(sqlx::AssertSqlSafe(sold)).bind(event.uuid()).execute(&mut *writing).await.expect("writes");
+    sqlx::raw_sql("analyze").execute(&mut *writing).await.expect("looks");
     writing.commit().await.expect("commits");
-    sqlx::raw_sql("analyze").execute(pool).await.expect("looks");
 }
 
 /// Buyers of two neighbouring seats each.
