@@ -18,7 +18,8 @@ use std::process::Command;
 pub(super) async fn audit(stage: &Stage, event: &str) -> (Option<i32>, String) {
     let mut command = Command::new(crate::support::program());
     command.envs(crate::support::UNHURRIED);
-    command.args(["audit", event]).env("DATABASE_URL", &stage.database_url).env("REDIS_URL", stage.redis.url());
+    let redis_url = stage.elsewhere.clone().unwrap_or_else(|| stage.redis.url());
+    command.args(["audit", event]).env("DATABASE_URL", &stage.database_url).env("REDIS_URL", redis_url);
     let output = tokio::task::spawn_blocking(move || command.output().expect("runs")).await.expect("ends");
     let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
     (output.status.code(), text(&output.stdout) + &text(&output.stderr))

@@ -198,9 +198,16 @@ impl Race {
         }
         // Another command of the same identity, for more than it may have.
         let more = json!({"area": 0, "quantity": LIMIT});
-        let refused = self.post(&path, &token, &self.key(), &more).await;
+        let more_key = self.key();
+        let refused = self.post(&path, &token, &more_key, &more).await;
         if places(&refused["hold"]) > LIMIT {
             self.wrong(format!("I7: {refused}"));
+        }
+        // A refusal that stands by its key is given again as it was.
+        let again = self.post(&path, &token, &more_key, &more).await;
+        let is_remembered = |answer: &Value| matches!(answer["error"]["number"].as_u64(), Some(2000..4000));
+        if is_remembered(&refused) && position(&again).0 == position(&refused).0 && again["error"] != refused["error"] {
+            self.wrong(format!("I12: {refused} and then {again}"));
         }
         // The same key again, wherever: the same first answer, unless a new life lost it.
         let again = self.post(&path, &token, &key, &wish).await;
@@ -208,10 +215,18 @@ impl Race {
             self.wrong(format!("I12: {hold} and then {again}"));
         }
         // Somebody else can do nothing to it.
-        let release = format!("/v1/holds/{id}/release");
-        let refused = self.post(&release, stranger, &self.key(), &json!({})).await;
-        if refused.get("hold").is_some() {
-            self.wrong(format!("I5: a stranger released {hold}: {refused}"));
+        let of_hold = |what: &str| format!("/v1/holds/{id}{what}");
+        let release = of_hold("/release");
+        let pays = json!({
+            "buyer": {"name": "Ada", "email": "ada@example.org"},
+            "payment": {"method": "pm_card_visa"},
+            "expect_total_minor": hold["total_minor"],
+        });
+        for (what, body) in [("/release", &json!({})), ("/extend", &json!({})), ("/checkout", &pays)] {
+            let refused = self.post(&of_hold(what), stranger, &self.key(), body).await;
+            if refused["error"]["code"] != "hold_not_found" {
+                self.wrong(format!("I5: a stranger at {what} of {hold}: {refused}"));
+            }
         }
         match rand::random_range(0..3) {
             0 => {
@@ -220,15 +235,15 @@ impl Race {
                 self.note(position(&answer), &token, &seats, &Told::Released);
             }
             1 => {
-                let path = format!("/v1/holds/{id}/checkout");
-                let body = json!({
-                    "buyer": {"name": "Ada", "email": "ada@example.org"},
-                    "payment": {"method": "pm_card_visa"},
-                    "expect_total_minor": hold["total_minor"],
-                });
-                let answer = self.post(&path, &token, &self.key(), &body).await;
+                let answer = self.post(&of_hold("/checkout"), &token, &self.key(), &pays).await;
                 if answer["order"]["state"] == "paid" {
                     self.note(at, &token, &seats, &Told::Paid);
+                    // What was bought counts, in every life.
+                    let more = json!({"area": 0, "quantity": LIMIT - places(hold) + 1});
+                    let refused = self.post(&path, &token, &self.key(), &more).await;
+                    if refused.get("hold").is_some() {
+                        self.wrong(format!("I7: {hold} was paid, and then {refused}"));
+                    }
                 } else if let Some(order) = answer["order"]["id"].as_str() {
                     // A busy machine may be too slow for the provider. Whoever may pay again has minutes; not this one.
                     self.note(at, &token, &seats, &Told::Released);

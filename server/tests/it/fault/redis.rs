@@ -2,6 +2,7 @@
 //! ends, and the audit finds nothing.
 
 use super::race::{Race, draft};
+use crate::support::cluster::Cluster;
 use crate::support::eventually;
 use crate::support::redis::Redis;
 use crate::support::stage::{Stage, enter_event};
@@ -87,6 +88,24 @@ async fn older_keys_put_back_in_the_same_redis() {
         race.more_grants(100).await;
         command(&url, &["EVAL", PUT_BACK, "0"]).await;
         eventually("the next life", || async { (race.epoch().await > before).then_some(()) }).await;
+        before
+    };
+    let before = Box::pin(race.clone().run(fault)).await;
+    assert!(race.epoch().await > before);
+}
+
+/// Of a cluster: the master of the event dies, and its replica goes on with what it has.
+#[tokio::test(flavor = "multi_thread")]
+async fn the_master_of_the_event_killed() {
+    let mut cluster = Cluster::start().await;
+    let (mut stage, event) = Stage::with_event(&draft()).await;
+    stage.elsewhere = Some(cluster.url());
+    let race = Race::on(stage, event, Some(&cluster.url())).await;
+    let fault = async {
+        let before = race.epoch().await;
+        let master = Cluster::master_of(&race.event);
+        cluster.kill(master);
+        cluster.promoted(master).await;
         before
     };
     let before = Box::pin(race.clone().run(fault)).await;

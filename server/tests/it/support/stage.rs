@@ -212,6 +212,8 @@ pub(crate) async fn enter_event(store: &Store, draft: &Draft) -> EventId {
 pub(crate) struct Stage {
     pub(crate) database_url: String,
     pub(crate) redis: Redis,
+    /// Where the event is instead, if it is elsewhere.
+    pub(crate) elsewhere: Option<String>,
     pub(crate) store: Store,
     _lease: Lease,
 }
@@ -227,7 +229,7 @@ impl Stage {
         let database_url = super::postgres::fresh_database().await;
         let config = Config::from_pairs([("SEATWIRE_DB_CONNECTIONS", "4"), super::UNHURRIED[0]]).expect("fits");
         let store = Store::connect(&database_url, &config.store).await.expect("the database answers");
-        Self { _lease: Lease::of(&database_url), database_url, redis, store }
+        Self { _lease: Lease::of(&database_url), database_url, redis, elsewhere: None, store }
     }
 
     /// As [`Stage::with_event`], on a Redis with further settings.
