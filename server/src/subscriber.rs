@@ -126,13 +126,7 @@ impl Inner {
         if !ear.is_connected() {
             return Err(SubscriberError(format!("the master of {channel} is away")));
         }
-        // Before the command: if the connection is made anew meanwhile, the channel counts as astray.
-        let number = ear.number();
-        ear.ask(Verb::SubscribeSharded, channel).await?;
-        if let Some(mut heard_by) = self.context.channels.get_mut(channel) {
-            *heard_by = number;
-        }
-        Ok(())
+        ear.ask(Verb::SubscribeSharded, channel).await
     }
 
     /// Subscribes every channel that is not heard where it is served; whether there were any, and whether all are now.

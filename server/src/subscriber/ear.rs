@@ -105,6 +105,14 @@ impl Shared {
         self.context.doubt.notify_one();
     }
 
+    /// A channel of a cluster is heard on this connection. Noted in the order of what Redis says: it may let go of the channel
+    /// in the next word.
+    fn hear(&self, channel: &str) {
+        if let Some(mut heard_by) = self.context.channels.get_mut(channel) {
+            *heard_by = self.number.load(Ordering::Acquire);
+        }
+    }
+
     /// Redis has let go of a channel by itself: another master serves it now.
     fn lose(&self, channel: &[u8]) {
         let Ok(channel) = std::str::from_utf8(channel) else { return };
@@ -317,10 +325,13 @@ impl Listening {
     fn answered(&mut self, talk: &mut Talk, kind: &[u8], channel: &[u8]) {
         let is_it = |asked: &Unanswered| asked.verb.name().as_bytes() == kind && asked.channel.as_bytes() == channel;
         let asked = if talk.unanswered.front().is_some_and(is_it) { talk.unanswered.pop_front() } else { None };
-        let Some(Unanswered { verb, done, .. }) = asked else {
+        let Some(Unanswered { verb, channel, done }) = asked else {
             self.shared.lose(channel);
             return;
         };
+        if verb == Verb::SubscribeSharded {
+            self.shared.hear(&channel);
+        }
         match done {
             // The caller may have gone.
             Some(done) => _ = done.send(Ok(())),

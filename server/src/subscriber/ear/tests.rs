@@ -134,6 +134,24 @@ async fn what_redis_unsubscribes_by_itself_is_nowhere_and_what_we_unsubscribe_is
 }
 
 #[tokio::test]
+async fn a_channel_that_redis_lets_go_of_in_the_next_word_is_nowhere() {
+    let (ear, _, _listener, mut server) = pair().await;
+    ear.shared.context.channels.insert("a".to_owned(), NOWHERE);
+    let heard = "*3\r\n$10\r\nssubscribe\r\n$1\r\na\r\n:1\r\n";
+    let (asked, ()) =
+        tokio::join!(ear.ask(Verb::SubscribeSharded, "a"), expect(&mut server, &["ssubscribe", "a"], heard));
+    asked.expect("heard");
+    let heard_by = || ear.shared.context.channels.get("a").map(|number| *number);
+    assert_eq!(heard_by(), Some(ear.number()));
+    let gone = "*3\r\n$12\r\nsunsubscribe\r\n$1\r\na\r\n:0\r\n";
+    let both = format!("{heard}{gone}");
+    let (asked, ()) =
+        tokio::join!(ear.ask(Verb::SubscribeSharded, "a"), expect(&mut server, &["ssubscribe", "a"], &both));
+    asked.expect("it was heard for a moment");
+    assert_eq!(heard_by(), Some(NOWHERE), "and is to be followed");
+}
+
+#[tokio::test]
 async fn a_connection_that_says_nothing_is_asked_and_then_made_anew() {
     let (ear, _, listener, mut server) = pair_with(Duration::from_millis(50)).await;
     let number = ear.number();
