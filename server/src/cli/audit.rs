@@ -81,7 +81,8 @@ pub(super) async fn run(config: Config, args: Args) -> Result<(), Failed> {
 async fn look(config: &Config, stores: &Stores, event: EventId) -> anyhow::Result<(audit::Compared, BTreeSet<String>)> {
     let store = Store::connect(stores.database_url.reveal(), &config.store).await?;
     let catalogue = Catalogue::new(store.clone(), Clock::system());
-    let facts = catalogue.event(event).await?.ok_or_else(|| anyhow::anyhow!("there is no event {event}"))?;
+    let no_event = || anyhow::anyhow!("there is no event {event}");
+    catalogue.event(event).await?.ok_or_else(no_event)?;
     let metrics = Arc::new(Metrics::new());
     let inventory = Inventory::connect(&config.inventory, stores.redis_url.reveal(), store.clone(), metrics).await?;
     let mut stays: Option<BTreeSet<String>> = None;
@@ -90,6 +91,7 @@ async fn look(config: &Config, stores: &Stores, event: EventId) -> anyhow::Resul
         if turn > 0 {
             tokio::time::sleep(BETWEEN_LOOKS).await;
         }
+        let facts = catalogue.refresh(event).await?.ok_or_else(no_event)?;
         let ledger = store::audit::read(store.pool(), event).await?;
         let shelf = inventory.audit(&facts, &ledger).await?;
         let (what, lines) = audit::compare(&facts, &ledger, &shelf);

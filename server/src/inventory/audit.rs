@@ -1,6 +1,9 @@
 //! Whether Redis, Postgres and the journal say the same of an event. The three are not read at one
-//! moment, so the caller looks several times and believes what stays. `audit/shelf.rs` reads Redis, `store/audit.rs` Postgres.
+//! moment, so the caller looks several times and believes what stays. `audit/shelf.rs` and `audit/beside.rs` read Redis,
+//! `store/audit.rs` Postgres; here is who has which place, in `audit/life.rs` the rest.
 
+mod beside;
+mod life;
 mod shelf;
 
 use super::record::{BLOCKED, HELD_BY, KEPT, RESERVED_BY, SOLD_TO};
@@ -83,6 +86,14 @@ pub fn compare(event: &EventFacts, ledger: &Ledger, shelf: &ShelfState) -> (Comp
             found.identities(meta);
             found.counts(meta);
             found.journal(*epoch);
+            found.settings(meta);
+            found.keeping(meta);
+            found.kinds();
+            found.lists(meta);
+            found.stream(meta);
+            found.orders();
+            found.prices();
+            found.answers();
         }
     }
     (compared, found.lines)
@@ -169,6 +180,11 @@ impl Findings<'_> {
         }
     }
 
+    /// Whether this life knows the order as reserved before it began.
+    fn is_reserved(&self, order: OrderId) -> bool {
+        self.shelf.beside.orders.get(&order).is_some_and(|known| known.state == 1)
+    }
+
     fn slot(&self, number: u32) -> Option<Slot> {
         self.shelf.slots.get(number as usize).copied().filter(|_| number != 0)
     }
@@ -209,7 +225,7 @@ impl Findings<'_> {
                     _ => Some(format!("is sold to {who:?} in Redis, but {row:?} in Postgres")),
                 },
                 (_, RESERVED_BY) => match row {
-                    Some(row) if Some(row.identity) == who && self.shelf.reserved_orders.contains(&row.order) => None,
+                    Some(row) if Some(row.identity) == who && self.is_reserved(row.order) => None,
                     _ => Some(format!("is reserved by {who:?} in Redis, but {row:?} in Postgres")),
                 },
                 (_, HELD_BY) => {
@@ -306,7 +322,7 @@ impl Findings<'_> {
             .filter(|order| !order.is_sold)
             .map(|order| (order.order, order.seats_n))
             .collect();
-        let event_ms = (self.shelf.now_ms.cast_signed() - meta.skew).max(0).cast_unsigned();
+        let event_ms = meta.event_ms(self.shelf.now_ms);
         let mut lines = Vec::new();
         let mut without_record = uses.clone();
         for (identity, (record, _)) in &self.shelf.records {

@@ -1,13 +1,15 @@
 //! What an audit asks the ledger of one event, as one moment: reserved and sold places, tickets, counts, the log of seats and
 //! the journal. Nothing is written.
 
-use super::hold_journal::WrittenRecord;
+use super::hold_journal::{JournalAnswer, WrittenRecord};
 use super::taken_seat::TakenSeat;
-use super::{StoreError, area_stock, event_life, hold_journal, identity_use, taken_seat};
+use super::{StoreError, area_stock, event_life, hold_journal, identity_use, taken_seat, waitlist};
 use seatwire_proto::id::{EventId, IdentityId, OrderId};
 use seatwire_proto::seat::{AreaIndex, SeatIndex};
+use seatwire_proto::server::Line;
+use sqlx::types::Json;
 use sqlx::{PgConnection, PgPool};
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 
 /// One event as Postgres has it.
 #[derive(Debug, Clone, Default)]
@@ -38,6 +40,18 @@ pub struct Ledger {
     pub journal: Option<(u32, bool)>,
     /// The journal.
     pub records: Vec<WrittenRecord>,
+    /// Remembered answers that the journal keeps beside the records.
+    pub answers: Vec<JournalAnswer>,
+    /// Orders with live tickets.
+    pub ticket_orders: HashSet<OrderId>,
+    /// What was given back of sold orders.
+    pub freed: Vec<event_life::FreedPlaces>,
+    /// Lines of orders that are not paid yet.
+    pub order_lines: HashMap<OrderId, Vec<Line>>,
+    /// Whether somebody waits for what becomes free.
+    pub has_waiting: bool,
+    /// Whether the shelf may keep for the waitlist.
+    pub may_keep: bool,
 }
 
 /// Reads everything.
@@ -54,9 +68,13 @@ pub async fn read(pool: &PgPool, event: EventId) -> Result<Ledger, StoreError> {
         uses: identity_use::of_event(&mut *transaction, event).await?,
         orders: event_life::living_orders(&mut *transaction, event).await?,
         records: hold_journal::of_event(&mut *transaction, event).await?,
+        answers: hold_journal::answers_of_event(&mut *transaction, event, 0).await?,
+        has_waiting: waitlist::has_waiting(&mut *transaction, event).await?,
+        may_keep: waitlist::may_keep(&mut *transaction, event).await?,
         ..Ledger::default()
     };
     tickets(&mut transaction, event, &mut ledger).await?;
+    orders(&mut transaction, event, &mut ledger).await?;
     counts(&mut transaction, event, &mut ledger).await?;
     log(&mut transaction, event, &mut ledger).await?;
     let journal = sqlx::query!("select epoch, is_whole from journal_positions where event_id = $1", event.uuid())
@@ -75,6 +93,7 @@ async fn tickets(transaction: &mut PgConnection, event: EventId, ledger: &mut Le
     .fetch_all(transaction)
     .await?;
     for row in rows {
+        ledger.ticket_orders.insert(OrderId::from_uuid(row.order_id));
         if let Some(seat) = row.seat_index {
             ledger.seat_tickets.push((SeatIndex(seat.cast_unsigned()), OrderId::from_uuid(row.order_id)));
         }
@@ -82,6 +101,20 @@ async fn tickets(transaction: &mut PgConnection, event: EventId, ledger: &mut Le
             *ledger.area_tickets.entry(AreaIndex(area.cast_unsigned())).or_default() += 1;
         }
     }
+    Ok(())
+}
+
+async fn orders(transaction: &mut PgConnection, event: EventId, ledger: &mut Ledger) -> Result<(), StoreError> {
+    ledger.freed = event_life::freed_places(&mut *transaction, event).await?;
+    let rows = sqlx::query!(
+        r#"select order_id, lines as "lines: Json<Vec<Line>>" from orders
+           where event_id = $1 and state in ('creating', 'payable', 'confirming', 'action_required', 'processing',
+                                             'payment_unknown', 'cancelling')"#,
+        event.uuid()
+    )
+    .fetch_all(transaction)
+    .await?;
+    ledger.order_lines = rows.into_iter().map(|row| (OrderId::from_uuid(row.order_id), row.lines.0)).collect();
     Ok(())
 }
 

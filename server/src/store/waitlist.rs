@@ -180,6 +180,35 @@ pub async fn keeps(executor: impl PgExecutor<'_>, event: EventId) -> Result<bool
     .await?)
 }
 
+/// Whether somebody waits for what becomes free: of an event that is not over, whose list is not switched off.
+///
+/// # Errors
+/// Postgres' own.
+pub async fn has_waiting(executor: impl PgExecutor<'_>, event: EventId) -> Result<bool, StoreError> {
+    Ok(sqlx::query_scalar!(
+        r#"select exists (select 1 from waitlist_places p join events e on e.id = p.event_id
+               where p.event_id = $1 and p.state = 'waiting' and e.has_waitlist
+                 and e.state not in ('closed', 'cancelled')) as "has!""#,
+        event.uuid()
+    )
+    .fetch_one(executor)
+    .await?)
+}
+
+/// Whether the shelf may keep for the list: somebody has a place, or it was not told yet that nobody has.
+///
+/// # Errors
+/// Postgres' own.
+pub async fn may_keep(executor: impl PgExecutor<'_>, event: EventId) -> Result<bool, StoreError> {
+    Ok(sqlx::query_scalar!(
+        r#"select exists (select 1 from waitlist_keepings where event_id = $1)
+               or exists (select 1 from waitlist_places where event_id = $1) as "may!""#,
+        event.uuid()
+    )
+    .fetch_one(executor)
+    .await?)
+}
+
 /// Notes that the shelf may keep for the list from now on: the job looks at the event until [`end_keeping`].
 ///
 /// # Errors

@@ -1,5 +1,6 @@
 //! An event as Redis has it, read with plain commands that open and rebuild nothing. `audit` compares it.
 
+use super::beside::{self, Beside};
 use crate::catalogue::EventFacts;
 use crate::inventory::key::Life;
 use crate::inventory::record::{IdentityRecord, Reader, SLOT_BYTES, StoredHold};
@@ -7,9 +8,9 @@ use crate::inventory::script::failure;
 use crate::inventory::{HoldRecord, Inner, InventoryError};
 use crate::store::audit::Ledger;
 use fred::bytes::Bytes;
-use fred::interfaces::{ClientLike, HashesInterface, KeysInterface, SortedSetsInterface};
+use fred::interfaces::{ClientLike, KeysInterface, SortedSetsInterface};
 use fred::types::{ClusterHash, CustomCommand, Value};
-use seatwire_proto::id::{IdentityId, OrderId};
+use seatwire_proto::id::IdentityId;
 use std::collections::{HashMap, HashSet};
 
 /// Records read at once.
@@ -33,20 +34,79 @@ pub struct ShelfState {
     pub(super) slots: Vec<Slot>,
     pub(super) holds: HashMap<IdentityId, HoldRecord>,
     pub(super) records: HashMap<IdentityId, (IdentityRecord, Vec<u8>)>,
-    /// Orders reserved before this life whose hold did not come along.
-    pub(super) reserved_orders: HashSet<OrderId>,
+    /// Why each seat is kept back; shorter than the seats, or empty, where none is.
+    pub(super) kinds: Vec<u8>,
+    pub(super) beside: Beside,
     pub(super) now_ms: u64,
 }
 
-/// The counts of the meta.
+/// The meta.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct MetaState {
-    pub(super) seq: u64,
+    pub(super) state: u8,
+    /// Whether what becomes free is kept for the waitlist.
+    pub(super) keeps: bool,
+    /// Rank of the newest facts it knows.
+    pub(super) revision: u64,
     pub(super) limit: u32,
-    pub(super) open: u32,
-    pub(super) available: u32,
+    pub(super) ttl_ms: u32,
+    pub(super) seq: u64,
+    /// Where the event's clock stood last; it never goes back.
+    pub(super) high_ms: u64,
     /// The event's own clock less that of Redis.
     pub(super) skew: i64,
+    pub(super) open: u32,
+    /// The next number of an identity.
+    pub(super) numbers: u32,
+    pub(super) available: u32,
+    /// The last list of holds that ended, and how far the next one is through.
+    pub(super) swept: u64,
+    pub(super) swept_at: u32,
+    /// The last minute of identities that were forgotten.
+    pub(super) forgotten: u64,
+    /// The last lists of holds that were told of their end: a minute before, a moment before.
+    pub(super) soon: [u64; 2],
+}
+
+impl MetaState {
+    fn decode(bytes: &[u8]) -> Result<Self, InventoryError> {
+        let mut reader = Reader(bytes);
+        reader.bytes(1)?;
+        let (state, flags) = (reader.uint(1)? as u8, reader.uint(1)?);
+        reader.bytes(4)?;
+        let (revision, limit, ttl_ms) = (reader.uint(8)?, reader.u32()?, reader.u32()?);
+        let (seq, high_ms, skew) = (reader.uint(8)?, reader.uint(8)?, reader.uint(8)?.cast_signed());
+        let (open, numbers, available) = (reader.u32()?, reader.u32()?, reader.u32()?);
+        let (swept, swept_at) = (reader.uint(8)?, reader.u32()?);
+        let mut cursor = || {
+            let at = reader.uint(8)?;
+            reader.u32().map(|_| at)
+        };
+        let (forgotten, soon) = (cursor()?, [cursor()?, cursor()?]);
+        let keeps = flags & 2 != 0;
+        Ok(Self {
+            state,
+            keeps,
+            revision,
+            limit,
+            ttl_ms,
+            seq,
+            high_ms,
+            skew,
+            open,
+            numbers,
+            available,
+            swept,
+            swept_at,
+            forgotten,
+            soon,
+        })
+    }
+
+    /// The event's clock at this moment of Redis'.
+    pub(super) fn event_ms(&self, redis_ms: u64) -> u64 {
+        (redis_ms.cast_signed() - self.skew).max(0).cast_unsigned().max(self.high_ms)
+    }
 }
 
 #[derive(Debug, Clone, Copy)]
@@ -78,17 +138,12 @@ pub(in crate::inventory) async fn read(
     if meta.is_empty() {
         return Ok(state);
     }
-    let mut reader = Reader(&meta);
-    reader.bytes(15)?;
-    let limit = reader.u32()?;
-    reader.bytes(4)?;
-    let (seq, _high) = (reader.uint(8)?, reader.uint(8)?);
-    let skew = reader.uint(8)?.cast_signed();
-    let (open, _numbers, available) = (reader.u32()?, reader.u32()?, reader.u32()?);
-    state.meta = Some(MetaState { seq, limit, open, available, skew });
+    let meta = MetaState::decode(&meta)?;
+    state.meta = Some(meta);
     let word = |chunk: &[u8]| u32::from_le_bytes([chunk[0], chunk[1], chunk[2], chunk[3]]);
     state.owners = bytes("s").await?.chunks_exact(4).map(word).collect();
     state.areas = bytes("a").await?.chunks_exact(4).map(|chunk| word(chunk).cast_signed()).collect();
+    state.kinds = bytes("k").await?.to_vec();
     state.capacities = bytes("z").await?.chunks_exact(4).map(word).collect();
     state.kept = bytes("v").await?.chunks_exact(4).map(|chunk| word(chunk).cast_signed()).collect();
     let kept: Vec<String> =
@@ -125,11 +180,6 @@ pub(in crate::inventory) async fn read(
         }
         cursor = next;
     }
-    let orders: HashMap<Bytes, Bytes> = client.hgetall(life.key("o")).await.map_err(|error| failure(&error))?;
-    for (order, known) in &orders {
-        if known.first() == Some(&1) {
-            state.reserved_orders.insert(OrderId::from_uuid(Reader(order).uuid()?));
-        }
-    }
+    state.beside = beside::read(client, life, &meta, state.now_ms, &state.records, &state.holds).await?;
     Ok(state)
 }

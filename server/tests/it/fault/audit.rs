@@ -4,11 +4,12 @@ use crate::checkout::till::{Buyer, Till, checkout_of};
 use crate::support::client::Client;
 use crate::support::eventually;
 use crate::support::stage::{Draft, Stage};
-use fred::interfaces::KeysInterface;
-use fred::types::Value as RedisValue;
+use fred::interfaces::{ClientLike, HashesInterface, KeysInterface};
+use fred::types::{ClusterHash, CustomCommand, Value as RedisValue};
 use seatwire::checkout::RefundWhat;
 use seatwire::organiser::Operator;
 use seatwire::store::refund::RefundLine;
+use seatwire::store::waitlist;
 use seatwire_proto::id::{IdentityId, OrderId};
 use seatwire_proto::seat::SeatIndex;
 use serde_json::json;
@@ -189,4 +190,141 @@ async fn what_was_refunded_before_a_loss_is_not_given_back_again_after_it() {
     eventually("the second place to be free", || async { (left(&till).await > 48).then_some(()) }).await;
     assert_eq!(left(&till).await, 49);
     clean(&till.stage, &till.event).await;
+}
+
+/// Redis' keys of this event's first life whose names begin so.
+async fn keys(redis: &fred::clients::Client, till: &Till, name: &str) -> Vec<String> {
+    let command = CustomCommand::new_static("KEYS", ClusterHash::Random, false);
+    let pattern = RedisValue::from(format!("{{{}}}:1:{name}*", till.event));
+    redis.custom(command, vec![pattern]).await.expect("Redis answers")
+}
+
+/// A basket of somebody with more answers than a record keeps.
+async fn talkative(till: &Till) -> serde_json::Value {
+    let buyer = Buyer(IdentityId::generate());
+    let mut hold = serde_json::Value::Null;
+    for seat in 20..26 {
+        let reply = till.call(buyer, "hold", json!({"event": till.event, "seats": [seat]})).await;
+        assert_eq!(reply["ok"], true, "{reply}");
+        hold = reply["hold"].clone();
+    }
+    hold
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn what_a_life_keeps_beside_its_places_is_compared_too() {
+    let till = sale().await;
+    let hold = talkative(&till).await;
+    let (refunded, basket) = till.buyer_with(&[30, 31]).await;
+    let refunded = till.bought(refunded, &basket, "pm_card_visa").await;
+    let one = RefundWhat::Lines(vec![RefundLine { line: 0, quantity: 1 }]);
+    till.refund(&refunded["id"], one).await.expect("refundable");
+    let (buyer, basket) = till.buyer_with(&[40]).await;
+    let bought = till.bought(buyer, &basket, "pm_card_visa").await;
+    for (seat, state) in [(30, 0), (31, 2), (40, 2)] {
+        till.until_seat(seat, state).await;
+    }
+    // Somebody who has nothing, and will be forgotten.
+    let (idle, basket) = till.buyer_with(&[50]).await;
+    till.call(idle, "release", json!({"hold": basket["id"]})).await;
+    clean(&till.stage, &till.event).await;
+
+    let redis = super::journal::operator(&till).await;
+    let key = |name: &str| format!("{{{}}}:1:{name}", till.event);
+    let id = |order: &serde_json::Value| order["id"].as_str().expect("an id").parse::<OrderId>().expect("an id");
+    for name in ["x", "f", "r", "c"] {
+        let found = keys(&redis, &till, name).await;
+        assert!(!found.is_empty(), "{name}");
+        let _: u64 = redis.del(found).await.expect("deletes");
+    }
+    let _: u64 =
+        redis.hdel(key("o"), vec![fred::types::Key::from(&id(&bought).uuid().as_bytes()[..])]).await.expect("deletes");
+    let (reserved, sold) = (OrderId::generate(), OrderId::generate());
+    for (order, state) in [(id(&refunded), 2u8), (reserved, 1), (sold, 2)] {
+        let fields = vec![(fred::types::Key::from(&order.uuid().as_bytes()[..]), RedisValue::from(&[state, 0, 0][..]))];
+        let _: u64 = redis.hset(key("o"), fields).await.expect("writes");
+    }
+    // State paused, keeps for the waitlist, limit, life of a hold, next number.
+    for (at, bytes) in [
+        (1, vec![3]),
+        (2, vec![2]),
+        (15, 9_999u32.to_le_bytes().to_vec()),
+        (19, 1u32.to_le_bytes().to_vec()),
+        (51, 1u32.to_le_bytes().to_vec()),
+    ] {
+        let _: u64 = redis.setrange(key("m"), at, RedisValue::from(&bytes[..])).await.expect("writes");
+    }
+    let _: u64 = redis.setrange(key("k"), 60, RedisValue::from(&[1u8][..])).await.expect("writes");
+    let sql = "update orders set lines = jsonb_set(lines, '{0,fee_minor}', '1') where lines @> '[{\"seat\": 5}]'";
+    let changed = sqlx::query(sql).execute(till.app.store.pool()).await.expect("writes");
+    assert_eq!(changed.rows_affected(), 1);
+
+    let (code, said) = audit(&till.stage, &till.event).await;
+    assert_eq!(code, Some(1), "{said}");
+    let hold = hold["id"].as_str().expect("an id");
+    for line in [
+        format!("{hold} stands in no list of holds that end"),
+        format!("{} stands in no list of identities to forget", idle.0),
+        "got an answer that is in the journal, but not in Redis".into(),
+        "the stream of changes ends before the map does".into(),
+        format!("{} is sold in Postgres, Redis does not know of it", id(&bought)),
+        format!("{} has given back other places in Postgres than in Redis", id(&refunded)),
+        format!("{reserved} is reserved in Redis, but not in Postgres"),
+        format!("{sold} is sold in Redis, but not in Postgres"),
+        "the event is OnSale in Postgres, but Paused in Redis".into(),
+        "Redis keeps what becomes free for the waitlist, on which nobody is".into(),
+        "the limit is 10 in Postgres, but 9999 in Redis".into(),
+        "a hold lives 600000 ms in Postgres, but 1 in Redis".into(),
+        "which is still to be given out".into(),
+        "seat 60 is of kind 1 in Redis, 0 in Postgres, once it is free".into(),
+        "has other places or prices than ord_".into(),
+    ] {
+        assert!(said.contains(&line), "{line} in\n{said}");
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn cursors_ahead_of_the_clock_and_answers_of_one_side_are_named() {
+    let till = Till::open().await;
+    let hold = talkative(&till).await;
+    super::journal::journalled(&till).await;
+    clean(&till.stage, &till.event).await;
+    let redis = super::journal::operator(&till).await;
+    let meta = format!("{{{}}}:1:m", till.event);
+    // Seven hours of lists, and of minutes.
+    for (at, by) in [(59, 100_000u64), (71, 420), (83, 100_000), (95, 100_000)] {
+        let bytes: fred::bytes::Bytes = redis.getrange(&meta, at, at + 7).await.expect("reads");
+        let ahead = u64::from_le_bytes(bytes[..].try_into().expect("eight bytes")) + by;
+        let _: u64 =
+            redis.setrange(&meta, at as u32, RedisValue::from(&ahead.to_le_bytes()[..])).await.expect("writes");
+    }
+    let pool = till.app.store.pool();
+    for (sql, n) in [
+        ("delete from journal_answers where ctid = (select min(ctid) from journal_answers)", 1),
+        ("update journal_answers set answer = answer || '\\x00'", 1),
+    ] {
+        assert_eq!(sqlx::query(sql).execute(pool).await.expect("writes").rows_affected(), n, "{sql}");
+    }
+    // Nobody looks at the list meanwhile, which would begin to keep.
+    let event = till.event.parse().expect("an id");
+    let mut other_node = seatwire::store::begin(pool).await.expect("begins");
+    waitlist::lock(&mut other_node, event).await.expect("locked");
+    sqlx::query("update events set has_waitlist = true").execute(pool).await.expect("writes");
+    waitlist::join(pool, event, IdentityId::generate(), 1, &[], None, 1).await.expect("joined");
+    let (code, said) = audit(&till.stage, &till.event).await;
+    assert_eq!(code, Some(1), "{said}");
+    let hold = hold["id"].as_str().expect("an id");
+    for line in [
+        "the cursor of holds that end is ahead of the clock",
+        "the cursor of holds with a minute left is ahead of the clock",
+        "the cursor of holds with a moment left is ahead of the clock",
+        "the cursor of identities to forget is ahead of the clock",
+        &format!("{hold} stands in no list of holds that end"),
+        "got an answer that the journal does not have",
+        "got another answer in the journal than in Redis",
+        "somebody is on the waitlist, but Redis keeps nothing for it",
+    ] {
+        assert!(said.contains(line), "{line} in\n{said}");
+    }
+    other_node.rollback().await.expect("ends");
 }
