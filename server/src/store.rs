@@ -53,6 +53,8 @@ static MIGRATIONS: Migrator = sqlx::migrate!("../migrations");
 const IDLE_IN_TRANSACTION_MS: u64 = 10_000;
 /// Longest wait for a lock; behind it stands an `unavailable` or a retry.
 const LOCK_TIMEOUT_MS: u64 = 2_000;
+/// Of several nodes that start on one new schema one brings it up to date and the others wait: who gave up would not start.
+const MIGRATION_SETTINGS: [(&str, &str); 2] = [("lock_timeout", "60000"), ("statement_timeout", "600000")];
 /// Connections for batches: one for each kind of batch, of which one runs at a time.
 const BATCH_CONNECTIONS: u32 = 5;
 /// A batch is planned once a connection and not anew for each number of rows: planning would cost more than running it. Such a
@@ -137,7 +139,7 @@ impl Store {
         let first = PgPoolOptions::new()
             .max_connections(1)
             .acquire_timeout(FIRST_CONNECT_TIMEOUT)
-            .connect_with(options.clone())
+            .connect_with(options.clone().options(MIGRATION_SETTINGS))
             .await?;
         MIGRATIONS.run(&first).await?;
         first.close().await;

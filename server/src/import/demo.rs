@@ -12,6 +12,10 @@ use std::collections::HashMap;
 const RACE_TRACK: &[u8] = include_bytes!("../../venues/race-track.chart.json");
 /// Two nodes that start on one empty database must not both fill it.
 const DEMO_LOCK: i64 = 0x7365_6174_6465_6d6f;
+/// Whoever waits for the one that fills it waits longer than for any other lock: eighty thousand seats are written meanwhile,
+/// and a node that gave up would not start. What is written at once may take as long on a slow machine.
+const PATIENT: &str = "set local lock_timeout = '60s'; set local statement_timeout = '60s';
+    set local idle_in_transaction_session_timeout = '60s'";
 const DAY_MS: u64 = 86_400_000;
 const HOUR_MS: u64 = 3_600_000;
 
@@ -30,6 +34,7 @@ pub async fn load_if_empty(store: &Store, now_ms: u64) -> Result<bool, PublishEr
         Err(error) => return Err(PublishError::Refused(error.to_string())),
     };
     let mut transaction = crate::store::begin(store.pool()).await?;
+    sqlx::raw_sql(PATIENT).execute(&mut *transaction).await?;
     sqlx::query!("select pg_advisory_xact_lock($1)", DEMO_LOCK).execute(&mut *transaction).await?;
     if !event::is_empty(&mut *transaction).await? {
         return Ok(false);

@@ -2,7 +2,7 @@
 //! answers everything goes on by itself.
 
 use super::code;
-use super::till::{Buyer, GIVES_UP, Till, checkout_of, key};
+use super::till::{Buyer, GIVES_UP_LATE, Till, checkout_of, key};
 use crate::support::eventually;
 use seatwire::store::webhook_inbox::{self, InboxEvent};
 use serde_json::{Value, json};
@@ -63,7 +63,7 @@ async fn until_admitted(till: &Till, buyer: Buyer, fields: &Value) -> Value {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn what_charges_have_opened_answered_reads_do_not_close_and_one_buyer_each_time_tries() {
-    let till = Till::open_with(&Default::default(), &[GIVES_UP]).await;
+    let till = Till::open_with(&Default::default(), &[GIVES_UP_LATE]).await;
     // Reads and new intents are answered; confirmations are not, and those who wait are looked after meanwhile.
     let waiting = futures_util::future::join_all((100..120).map(|seat| {
         let till = &till;

@@ -2,7 +2,7 @@
 //! the database when two identities pay with one card at the same moment.
 
 use super::code;
-use super::till::{GIVES_UP, Till, checkout_of, key};
+use super::till::{GIVES_UP, GIVES_UP_LATE, Till, checkout_of, key};
 use seatwire::checkout::RefundWhat;
 use seatwire_proto::id::EventId;
 use serde_json::{Value, json};
@@ -192,7 +192,7 @@ async fn giving_back_more_than_was_counted_leaves_nothing_and_does_not_fail() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn who_is_refused_takes_no_turn_of_an_open_circuit_away() {
-    let till = Till::open_with(&Default::default(), &[GIVES_UP]).await;
+    let till = Till::open_with(&Default::default(), &[GIVES_UP_LATE]).await;
     // Charges fail again and again, reads do not: one buyer each time may try.
     futures_util::future::join_all((100..120).map(|seat| {
         let till = &till;

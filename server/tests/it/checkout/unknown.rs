@@ -249,7 +249,7 @@ async fn after_three_days_without_a_word_a_person_looks_and_a_webhook_still_sett
     till.until_seat(1, 0).await;
     let open = async || till.app.checkout.open_payments(None, 100).await.expect("reads");
     eventually("the order to be on the list", || async {
-        till.step(600_000).await;
+        till.step(3_600_000).await;
         open().await.first().is_some_and(|open| open.concern.as_deref() == Some("no_word")).then_some(())
     })
     .await;
