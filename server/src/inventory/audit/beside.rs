@@ -13,7 +13,7 @@ use fred::interfaces::{ClientLike, HashesInterface, KeysInterface, StreamsInterf
 use fred::types::{ClusterHash, CustomCommand, Value};
 use seatwire_proto::id::{IdentityId, OrderId};
 use seatwire_proto::seat::{AreaIndex, SeatIndex};
-use std::collections::{BTreeSet, HashMap};
+use std::collections::{BTreeSet, HashMap, HashSet};
 
 /// Lists read at once.
 const LISTS_AT_ONCE: usize = 500;
@@ -38,7 +38,7 @@ pub(super) struct Beside {
     /// Numbers of identities by the list of holds that end then.
     pub(super) endings: HashMap<u64, Vec<u32>>,
     /// Identities by the minute they are looked at to be forgotten.
-    pub(super) forgotten: HashMap<u64, Vec<IdentityId>>,
+    pub(super) forgotten: HashMap<u64, HashSet<IdentityId>>,
     /// Seq of the first and of the last entry of the stream of changes, and how many there are.
     pub(super) stream: Option<(u64, u64, u64)>,
     pub(super) orders: HashMap<OrderId, KnownOrder>,
