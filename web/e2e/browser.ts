@@ -23,7 +23,7 @@ export const SOLD = 2;
 export const MINE = 4;
 
 /** Longest wait for one thing on a page: what takes seconds on an idle machine takes ten times as long on a busy one. */
-export const SLOWEST_MS = 60_000;
+export const SLOWEST_MS = 90_000;
 
 type Host = HTMLElement & { seatMap?: SeatMap };
 

@@ -4,7 +4,7 @@
 #[path = "../../../benches/stadium.rs"]
 mod stadium;
 
-use super::journal::facts;
+use super::journal::{facts, journalled};
 use crate::checkout::till::Till;
 use crate::support::eventually;
 use crate::support::stage::Draft;
@@ -16,18 +16,21 @@ const SOLD: u32 = 42_000;
 const HOLDS: u32 = 4_500;
 /// Made at a steady pace up to the moment of the loss: whatever the journal had not heard of is lost.
 const LAST: u32 = 500;
-/// Twelve times as many as keep 5,000 baskets of ten minutes open.
-const PACE_PER_S: u32 = 100;
+/// Six times as many as keep 5,000 baskets of ten minutes open: those of a second may be lost.
+const PACE_PER_S: u32 = 50;
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_stadium_keeps_ninety_nine_of_a_hundred_baskets() {
     let draft = Draft { rows: vec![200; 350], ..Draft::default() };
-    let mut till = Till::open_with(&draft, &[("SEATWIRE_DB_ACQUIRE_MS", "5000")]).await;
+    // Many ask at once, and each must be answered, also on a slow machine.
+    let mut till = Till::open_with(&draft, &[("SEATWIRE_REDIS_TIMEOUT_MS", "10000")]).await;
     let event = facts(&till).await;
     stadium::sell(till.stage.store.pool(), event.id, SOLD).await;
     let crowd = Crowd::new(&till.app.inventory, &event, SOLD).await;
     crowd.rush(HOLDS).await;
     assert_eq!(crowd.answered(), HOLDS);
+    // A rush is no sale: how far the journal is behind is a matter of the pace.
+    journalled(&till).await;
     let coming = tokio::spawn(Arc::clone(&crowd).come(PACE_PER_S));
     eventually("the last baskets", || async { (crowd.answered() >= HOLDS + LAST).then_some(()) }).await;
     // In the middle of it: some are asking, and nobody has waited for the journal.
