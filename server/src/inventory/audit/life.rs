@@ -108,10 +108,8 @@ impl Findings<'_> {
                 lines.push(format!("{} stands in no list of holds that end", hold.id));
             }
             let minute = u64::from(record.listed);
-            // What was bought or unlocked outlives answers, and is not listed for its own sake.
-            let is_for_good = record.bought > 0 || record.admitted_ms > 0 || record.unlocked > 0;
             let is_listed = || beside.forgotten.get(&minute).is_some_and(|listed| listed.contains(identity));
-            if record.hold.is_empty() && !is_for_good && minute > meta.forgotten && !is_listed() {
+            if record.hold.is_empty() && minute > meta.forgotten && !is_listed() {
                 lines.push(format!("{identity} stands in no list of identities to forget"));
             }
             if record.number >= meta.numbers && record.number != 0 {

@@ -65,9 +65,8 @@ local function forget()
       call('HDEL', base .. 'p', r.identity)
       others[#others + 1], others[#others + 2] = r.identity, ''
     elseif r.ended ~= '' or r.answers ~= '\0' then
-      -- Listed as of this minute, so that it is not listed again for nothing.
-      r.ended, r.answers, r.spilled, r.listed = '', '\0', 0, this_minute + 1
-      write_other(r)
+      r.ended, r.answers, r.spilled, r.listed = '', '\0', 0, 0
+      write_other(r, true)
     end
   end
   if #bytes < MAX_FORGOTTEN * 16 then

@@ -15,9 +15,10 @@ local function read_other(identity)
   return r
 end
 
-local function write_other(r)
+-- `rests`: it has nothing left to be forgotten, and is listed again by whatever it does next.
+local function write_other(r, rests)
   if r.answers ~= '\0' and r.hold ~= r.before then r.answers = settle_answers(r.answers, r.before) end
-  if r.hold == '' then
+  if r.hold == '' and not rests then
     local minute = floor(now / 60000)
     if r.listed <= minute then
       r.listed = minute + KEEP_MS / 60000 + 1

@@ -100,6 +100,27 @@ async fn what_was_bought_and_unlocked_is_never_forgotten_and_everything_else_is(
 }
 
 #[tokio::test]
+async fn an_answer_given_just_after_the_others_were_forgotten_is_forgotten_in_its_time() {
+    let shelf = Shelf::new().await;
+    let bob = IdentityId::generate();
+    shelf.inventory.sell(&shelf.event, OrderId::generate(), bob, &seat(1)).await.expect("Redis answers");
+    let client = shelf.plain_client().await;
+    // Twice the same: what was bought stays, so nothing but the answer can be forgotten.
+    for key in ["first", "second"] {
+        shelf.try_hold(shelf.keyed(bob, key, 1), &[1]).await.expect("Redis answers");
+        assert_eq!(shelf.known().await, [bob].into(), "{key}");
+        let mut steps = 0;
+        while !shelf.known().await.is_empty() {
+            steps += 1;
+            assert!(steps < 60, "twenty minutes after the {key} answer it is still kept");
+            shelf.pass_ms(&client, 20_000).await;
+            shelf.sweep_all(2).await;
+        }
+        assert!(steps >= 30, "{key}: ten minutes at least, not {steps} times twenty seconds");
+    }
+}
+
+#[tokio::test]
 async fn after_a_clock_was_corrected_holds_end_in_their_time_either_way() {
     for jump_ms in [900_000, -900_000] {
         let shelf = Shelf::with(|facts| facts.rules.hold_ttl_ms = 55_000).await;
