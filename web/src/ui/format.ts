@@ -17,16 +17,24 @@ function cached<T extends Intl.NumberFormat | Intl.DateTimeFormat>(key: string, 
   return format;
 }
 
+const NO_DECIMALS = "BIF CLP DJF GNF ISK JPY KMF KRW MGA PYG RWF UGX UYI VND VUV XAF XOF XPF";
+const THREE_DECIMALS = "BHD IQD JOD KWD LYD OMR TND";
+
+/**
+ * Decimals of a currency's minor unit, as the server counts them. Intl is not asked: how many it shows is a custom that changes
+ * with the browser's data (forints are often shown without), and an amount divided by it would be wrong a hundredfold.
+ */
+function decimals(currency: string): number {
+  return NO_DECIMALS.includes(currency) ? 0 : THREE_DECIMALS.includes(currency) ? 3 : 2;
+}
+
 /** Minor units to text, with as many decimals as the currency has; whole amounts lose theirs when `short`. */
 export function money(minor: number, currency: string, short = false): string {
-  const format = cached(`money ${lang.value} ${currency}`, () => {
-    return new Intl.NumberFormat(locale(), { style: "currency", currency });
-  });
-  const digits = format.resolvedOptions().maximumFractionDigits ?? 2;
-  const amount = minor / 10 ** digits;
-  if (!short || !Number.isInteger(amount)) return format.format(amount);
-  return cached(`short ${lang.value} ${currency}`, () => {
-    return new Intl.NumberFormat(locale(), { style: "currency", currency, maximumFractionDigits: 0 });
+  const amount = minor / 10 ** decimals(currency);
+  const digits = short && Number.isInteger(amount) ? 0 : decimals(currency);
+  return cached(`money ${lang.value} ${currency} ${digits}`, () => {
+    const options = { minimumFractionDigits: digits, maximumFractionDigits: digits };
+    return new Intl.NumberFormat(locale(), { style: "currency", currency, ...options });
   }).format(amount);
 }
 

@@ -11,6 +11,7 @@ import { Sums } from "./basket_panel";
 import { money, time } from "./format";
 import { AlertIcon, BankIcon, CalendarIcon, CheckIcon, ClockIcon, CloseIcon, PinIcon } from "./icons";
 import { fetchLayout } from "./live_event";
+import { orderNote, orderTitle } from "./order_words";
 import { Failed, Spinner, usePageTitle } from "./page";
 import { FIRST_METHOD, PaymentChoice } from "./payment_choice";
 import { ReadAgain } from "./read_again";
@@ -124,13 +125,13 @@ function StateCard({ order, mayCancel }: { order: Order; mayCancel: boolean }) {
         <StateIcon size={28} />
       </div>
       <h1 ref={heading} tabIndex={-1}>
-        {t.value.orderState[order.state]}
+        {orderTitle(order)}
       </h1>
       <p role="status">
         {order.state === "payment_declined" && reason && (
           <strong>{t.value.declineReason[reason] ?? t.value.declineReason.card_declined} </strong>
         )}
-        {t.value.orderNote[order.state]}
+        {orderNote(order)}
       </p>
       {order.state === "payment_pending" && <div class="progress" aria-hidden="true" />}
       {order.state === "payment_unknown" && <div class="progress" aria-hidden="true" />}

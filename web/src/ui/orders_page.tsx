@@ -5,6 +5,7 @@ import { app } from "../app";
 import type { EventDetail, Refusal } from "../proto/messages";
 import { money, time } from "./format";
 import { ForwardIcon, TicketIcon } from "./icons";
+import { orderTitle } from "./order_words";
 import { Failed, Spinner, usePageTitle } from "./page";
 import { errorText, t } from "./texts";
 
@@ -61,7 +62,7 @@ export function OrdersPage() {
                       {t.value.ticketsCount(places)} · {money(order.total_minor, order.currency)}
                     </span>
                   </span>
-                  <span class={`pill ${order.state}`}>{t.value.orderState[order.state]}</span>
+                  <span class={`pill ${order.state}`}>{orderTitle(order)}</span>
                   <ForwardIcon size={18} />
                 </a>
               </li>

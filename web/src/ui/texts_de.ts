@@ -194,7 +194,7 @@ export const de: Texts = {
     payment_unknown: "Wir prüfen deine Zahlung",
     paid: "Du bist dabei!",
     cancelled: "Bestellung storniert",
-    refund_due: "Erstattung unterwegs",
+    refund_due: "Erstattung steht aus",
     partially_refunded: "Teilweise erstattet",
     refunded: "Erstattet",
   },
@@ -204,12 +204,19 @@ export const de: Texts = {
     payment_declined:
       "Es wurde nichts abgebucht. Die Plätze gehören noch dir: Versuche es noch einmal oder nimm eine andere Karte.",
     payment_unknown:
-      "Der Zahlungsdienst hat nicht geantwortet. Wir wissen noch nicht, ob abgebucht wurde. Bitte nicht noch einmal bezahlen: Wir fragen nach, bis wir es wissen, und deine Plätze bleiben gesperrt.",
+      "Der Zahlungsdienst hat uns noch nicht gesagt, ob abgebucht wurde. Bitte nicht noch einmal bezahlen: Wir fragen nach, bis wir es wissen. Dauert das sehr lange, werden deine Plätze wieder frei; wurde dann doch abgebucht, bekommst du sie wieder oder dein ganzes Geld.",
     paid: "Deine Tickets stehen unten. Du findest sie auch unter Meine Tickets auf diesem Gerät.",
     cancelled: "Es wurde nichts abgebucht, und die Plätze sind wieder frei. Im Saalplan kannst du neu wählen.",
-    refund_due: "Du bekommst den vollen Betrag zurück. Bei deiner Bank dauert es einige Tage; du musst nichts tun.",
+    refund_due:
+      "Geld aus dieser Bestellung soll an dich zurückgehen, alles oder ein Teil. Bei deiner Bank kann das einige Tage dauern; scheitert es, kümmern wir uns darum. Nur Tickets, die hier als gültig stehen, gelten noch am Einlass.",
     partially_refunded: "Ein Teil des Betrags wurde dir erstattet.",
     refunded: "Der volle Betrag wurde dir erstattet.",
+  },
+  orderOver: "Bestellung beendet",
+  orderOverNote: {
+    free: "Diese Bestellung ist beendet, ihre Tickets gelten nicht mehr. Es war nichts zu bezahlen.",
+    disputed:
+      "Diese Bestellung ist beendet, ihre Tickets gelten nicht mehr. Wir selbst haben nicht den vollen Betrag erstattet: Dem Rest wurde bei deiner Bank widersprochen, sie regelt ihn mit dir.",
   },
   declineReason: {
     card_declined: "Die Bank hat die Karte abgelehnt.",

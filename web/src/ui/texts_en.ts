@@ -202,7 +202,7 @@ export const en = {
     payment_unknown: "Checking your payment",
     paid: "You are going!",
     cancelled: "Order cancelled",
-    refund_due: "Refund on its way",
+    refund_due: "Refund due",
     partially_refunded: "Partly refunded",
     refunded: "Refunded",
   },
@@ -211,12 +211,19 @@ export const en = {
     action_required: "Confirm the payment with your bank. Your seats stay locked meanwhile.",
     payment_declined: "Nothing was charged. Your seats are still yours: try again or use another card.",
     payment_unknown:
-      "The payment service did not answer, so we do not know yet whether you were charged. Do not pay again: we are asking it until we know, and your seats stay locked.",
+      "The payment service has not told us yet whether you were charged. Do not pay again: we are asking until we know. If that takes very long, your seats are given back; had you been charged then, you get them again or all your money.",
     paid: "Your tickets are below. You also find them under My tickets on this device.",
     cancelled: "Nothing was charged and the seats are free again. You can choose anew on the seat map.",
-    refund_due: "Your money is being returned in full. It takes your bank a few days; you need not do anything.",
+    refund_due:
+      "Money of this order is to go back to you, all of it or a part. That can take your bank a few days; if it fails, we look into it. Only tickets shown here as valid still admit.",
     partially_refunded: "Part of the amount was returned to you.",
     refunded: "The full amount was returned to you.",
+  },
+  orderOver: "Order closed",
+  orderOverNote: {
+    free: "This order is over and its tickets are no longer valid. There was nothing to pay.",
+    disputed:
+      "This order is over and its tickets are no longer valid. We ourselves did not return the full amount: the rest was disputed at your bank, which settles it with you.",
   },
   declineReason: {
     card_declined: "The bank declined the card.",
