@@ -3,7 +3,9 @@
 //! `webhook` comes in here with what the provider says of a dispute; won and lost are final.
 
 use super::order::OrderEvent;
+use super::payment::ProviderError;
 use super::step::{News, Stepped};
+use super::webhook::Applied;
 use super::{CheckoutError, Inner};
 use crate::store::StoreError;
 use crate::store::dispute::{self, DisputeRow, Word};
@@ -39,6 +41,19 @@ fn read(object: &Value) -> Option<DisputeRow> {
 }
 
 impl Inner {
+    /// The dispute as the provider has it: what a webhook says of it makes us ask and nothing else, or whoever learnt a
+    /// secret could void tickets by it. `Err`: what becomes of the event instead.
+    pub(super) async fn dispute_at_provider(&self, row: &OrderRow, intent: &str, id: &str) -> Result<Value, Applied> {
+        match self.provider.dispute(id).await {
+            Ok(object) if object["payment_intent"] == intent => Ok(object),
+            Ok(_) | Err(ProviderError::Refused { .. }) => Err(Applied::Contradicted),
+            Err(error) => {
+                tracing::warn!(order = %row.id, %error, "how a dispute stands is not known yet");
+                Err(Applied::NotYet)
+            }
+        }
+    }
+
     /// Takes note of what the provider says of a dispute. False: it cannot be read.
     /// `said_s` is when it happened, by the provider's clock.
     pub(super) async fn see_dispute(

@@ -3,7 +3,7 @@
 //! state changes nothing and says where the order stands.
 
 use super::order::{OrderEvent, OrderState, SeatEffect, next, seats_after};
-use super::places::{areas, free, reserve, seats};
+use super::places::{areas, behind_fence, free, reserve, seats};
 use super::refund::record;
 use super::refund::{RefundAsk, RefundResult, Reversal};
 use super::{Inner, owe, ticket};
@@ -12,9 +12,9 @@ use crate::store::order::OrderRow;
 use crate::store::order_step::{self, Sale};
 use crate::store::outbox::Errand;
 use crate::store::payment_attempt::{Attempt, AttemptEnd};
-use crate::store::{StoreError, area_stock, epoch, instrument_use, order, payment_attempt};
+use crate::store::{StoreError, area_stock, instrument_use, order, payment_attempt};
 use seatwire_proto::id::OrderId;
-use seatwire_proto::server::Action;
+use seatwire_proto::server::{Action, EventState};
 use sqlx::{Acquire, PgConnection};
 use std::time::Duration;
 
@@ -314,8 +314,13 @@ impl Inner {
         now_ms: u64,
     ) -> Result<(), StoreError> {
         let limits = self.limits_of(row).await?;
-        epoch::lock_shared(&mut *transaction, row.event).await?;
-        row.epoch = epoch::current(&mut *transaction, row.event).await?.unwrap_or(row.epoch);
+        let selling = behind_fence(&mut *transaction, row).await?;
+        if selling.state == Some(EventState::Cancelled) {
+            tracing::warn!(order = %row.id, "charged late, and the event is cancelled: the money goes back");
+            self.enter(row, OrderState::RefundDue, now_ms);
+            return Ok(());
+        }
+        row.epoch = selling.epoch.unwrap_or(row.epoch);
         let mut attempt = transaction.begin().await?;
         match reserve(&mut attempt, row, &limits).await {
             Ok(()) => {

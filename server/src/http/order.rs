@@ -58,7 +58,7 @@ pub(super) async fn pay(headers: HeaderMap, mut ask: Ask<OrderId>) -> Answer {
 }
 
 pub(super) async fn cancel(ask: Ask<OrderId>) -> Answer {
-    ask.run(Command::Cancel, ok).await
+    ask.run(Command::Cancel, payment_status).await
 }
 
 /// Mine, newest first.

@@ -195,6 +195,7 @@ fn get(sim: &Arc<Sim>, call: &Call) -> Reply {
         ["v1", "payment_intents"] => sim.bank.intents(&page),
         ["v1", "payment_intents", id] => sim.bank.intent(id, &call.form.list("expand")),
         ["v1", "charges", id] => sim.bank.charge_by_id(id),
+        ["v1", "disputes", id] => sim.bank.dispute_by_id(id),
         ["v1", "refunds"] => sim.bank.refunds(&page, call.form.get("payment_intent")),
         ["v1", "refunds", id] => sim.bank.refund_by_id(id),
         ["v1", "events"] => {

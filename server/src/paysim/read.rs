@@ -19,6 +19,12 @@ impl Bank {
         books.refunds.get(id).map_or_else(|| no_such("refund", id), |refund| Reply::ok(refund.to_json()))
     }
 
+    /// Reads a dispute.
+    pub(super) fn dispute_by_id(&self, id: &str) -> Reply {
+        let books = self.books.lock();
+        books.disputes.get(id).map_or_else(|| no_such("dispute", id), |dispute| Reply::ok(dispute.to_json()))
+    }
+
     /// Reads a charge.
     pub(super) fn charge_by_id(&self, id: &str) -> Reply {
         let books = self.books.lock();

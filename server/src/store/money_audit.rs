@@ -30,6 +30,10 @@ pub async fn violations(pool: &PgPool) -> Result<Vec<Violation>, StoreError> {
             (select count(*) from orders o where state = 'fulfilled' and total_minor > 0
                 and refunded_minor = captured_minor) as "paid_without_money!",
             (select count(*) from orders o where captured_minor > 0 and state = 'cancelled') as "money_of_cancelled!",
+            (select count(*) from orders o where o.state in ('fulfilled', 'partially_refunded')
+                and o.captured_minor - o.refunded_minor > coalesce((select sum((o.lines->k.line_n->>'price_minor')::bigint
+                    + (o.lines->k.line_n->>'fee_minor')::bigint) from tickets k where k.order_id = o.order_id
+                    and k.event_id = o.event_id and k.state in ('valid', 'used')), 0)) as "money_of_void_tickets!",
             (select count(*) from orders o where refunded_minor <> coalesce((select sum(amount_minor) from refunds r
                 where r.order_id = o.order_id and r.state = 'succeeded'), 0)
                 and exists (select 1 from refunds r where r.order_id = o.order_id and r.state = 'succeeded')
@@ -45,6 +49,7 @@ pub async fn violations(pool: &PgPool) -> Result<Vec<Violation>, StoreError> {
         ("a live ticket of an order that was not paid", row.ticket_unpaid),
         ("a paid order whose money went back whole", row.paid_without_money),
         ("money of a cancelled order", row.money_of_cancelled),
+        ("money kept for void tickets", row.money_of_void_tickets),
         ("refunds that are not in the order", row.refund_sum),
     ];
     Ok(counted.into_iter().filter(|(_, n)| *n > 0).map(|(rule, n)| (rule, n.cast_unsigned())).collect())

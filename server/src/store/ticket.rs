@@ -294,6 +294,22 @@ pub async fn live_by_line(
         .collect())
 }
 
+/// What an order's tickets cost that admit, or admitted, somebody, in minor units.
+///
+/// # Errors
+/// When Postgres cannot answer.
+pub async fn worth_minor(executor: impl PgExecutor<'_>, event: EventId, order: OrderId) -> Result<i64, StoreError> {
+    let worth = sqlx::query_scalar!(
+        r#"select coalesce(sum((o.lines->k.line_n->>'price_minor')::bigint + (o.lines->k.line_n->>'fee_minor')::bigint), 0)::bigint
+               as "worth!"
+           from tickets k join orders o on o.order_id = k.order_id and o.event_id = k.event_id
+           where k.event_id = $1 and k.order_id = $2 and k.state in ('valid', 'used')"#,
+        event.uuid(),
+        order.uuid()
+    );
+    Ok(worth.fetch_one(executor).await?)
+}
+
 /// Makes some tickets of a line void; which.
 ///
 /// # Errors

@@ -10,6 +10,8 @@ use std::time::{Duration, Instant};
 const WAITED_LONG: Duration = Duration::from_secs(5);
 /// After a buyer's call that was never let through they stay closed for this, unless another is let through.
 const CLOSED_FOR: Duration = Duration::from_secs(5);
+/// A provider that is busy says so within this: a call it is silent to for longer waits for something else.
+const ANSWERED_WITHIN: Duration = Duration::from_secs(1);
 /// Least share of this node's own questions: orders that wait must still be settled.
 const LEAST_SHARE: f64 = 0.1;
 /// Of many calls that are told so at once the first counts; a second is as far as a provider's own limits look back.
@@ -20,13 +22,30 @@ const REGAINED_PER_S: f64 = 0.05;
 /// How busy it is.
 #[derive(Debug)]
 pub(super) struct Busy {
-    /// Calls of buyers that were told to come again, by number, with the time they were told first.
-    waiting: BTreeMap<u64, Instant>,
+    /// Calls of buyers that were told to come again, by number.
+    waiting: BTreeMap<u64, Waiting>,
     calls_n: u64,
     closed_until: Option<Instant>,
     share: f64,
     at: Instant,
     halved_at: Option<Instant>,
+}
+
+/// A buyer's call that was told to come again.
+#[derive(Debug)]
+struct Waiting {
+    /// When it was told so first.
+    since: Instant,
+    /// When it was tried again, while that is not answered.
+    tried: Option<Instant>,
+}
+
+impl Waiting {
+    /// Whether it says that the provider is too busy for others. One that is silent to it is not.
+    fn is_long(&self, now: Instant) -> bool {
+        now.saturating_duration_since(self.since) >= WAITED_LONG
+            && self.tried.is_none_or(|tried| now.saturating_duration_since(tried) < ANSWERED_WITHIN)
+    }
 }
 
 impl Busy {
@@ -52,8 +71,22 @@ impl Busy {
     /// A buyer's call waits from now on; its number.
     pub(super) fn begin_wait(&mut self, now: Instant) -> u64 {
         self.calls_n += 1;
-        self.waiting.insert(self.calls_n, now);
+        self.waiting.insert(self.calls_n, Waiting { since: now, tried: None });
         self.calls_n
+    }
+
+    /// It is tried again.
+    pub(super) fn tries(&mut self, number: u64, now: Instant) {
+        if let Some(waiting) = self.waiting.get_mut(&number) {
+            waiting.tried = Some(now);
+        }
+    }
+
+    /// It was told to come again once more.
+    pub(super) fn waits_on(&mut self, number: u64) {
+        if let Some(waiting) = self.waiting.get_mut(&number) {
+            waiting.tried = None;
+        }
     }
 
     /// It waits no more, however it ended.
@@ -73,9 +106,7 @@ impl Busy {
 
     /// Whether nobody should begin to pay now.
     pub(super) fn is_jammed(&self, now: Instant) -> bool {
-        let oldest = self.waiting.first_key_value();
-        oldest.is_some_and(|(_, since)| now.saturating_duration_since(*since) >= WAITED_LONG)
-            || self.closed_until.is_some_and(|until| now < until)
+        self.waiting.values().any(|waiting| waiting.is_long(now)) || self.closed_until.is_some_and(|until| now < until)
     }
 }
 
@@ -117,6 +148,18 @@ mod tests {
         assert!(busy.is_jammed(start + s(9)));
         busy.end_wait(second);
         assert!(!busy.is_jammed(start + s(9)));
+    }
+
+    #[test]
+    fn one_call_that_the_provider_is_silent_to_keeps_nobody_out() {
+        let start = Instant::now();
+        let mut busy = Busy::new(start);
+        let call = busy.begin_wait(start);
+        busy.tries(call, start + s(6));
+        assert!(busy.is_jammed(start + s(6)), "it may be answered in a moment");
+        assert!(!busy.is_jammed(start + s(7)));
+        busy.waits_on(call);
+        assert!(busy.is_jammed(start + s(7)), "told to come again");
     }
 
     #[test]

@@ -194,6 +194,14 @@ impl Provider {
         Ok(self.call::<RawCharge>(Call::Read, &path, None, &[]).await?.amount_refunded)
     }
 
+    /// A dispute, as its events carry it.
+    ///
+    /// # Errors
+    /// Any but success says nothing of the dispute.
+    pub async fn dispute(&self, id: &str) -> Result<serde_json::Value, ProviderError> {
+        self.call(Call::Read, &format!("/v1/disputes/{}", plain(id)?), None, &[]).await
+    }
+
     /// The fingerprint of the card behind a payment method; `None`: it has none.
     ///
     /// # Errors
@@ -332,15 +340,19 @@ impl Provider {
         let mut backoff = FIRST_BACKOFF;
         // A request of ours by this key was at work: from then on only an answer by the key says what became of it.
         let mut was_in_flight = false;
-        let mut wait = None;
+        let mut wait: Option<Wait<'_>> = None;
         loop {
+            if let Some(wait) = &wait {
+                self.busy.lock().tries(wait.number, self.clock.instant());
+            }
             let answer = self.call::<T>(call, path, Some(key), form).await;
             was_in_flight |= matches!(answer, Err(ProviderError::InFlight(_)));
             let is_in_time = began.elapsed() + backoff < self.timeout;
             if is_of_buyer {
                 match &answer {
                     Err(ProviderError::Busy(_)) if is_in_time => {
-                        wait.get_or_insert_with(|| self.begin_wait());
+                        let wait = wait.get_or_insert_with(|| self.begin_wait());
+                        self.busy.lock().waits_on(wait.number);
                     }
                     Err(ProviderError::Busy(_)) => self.busy.lock().gave_up(self.clock.instant()),
                     // It was not reached, or said nothing: nothing is known of how busy it is.

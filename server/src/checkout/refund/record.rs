@@ -174,7 +174,7 @@ pub(in crate::checkout) async fn record_answers(
     } else if has_failed {
         OrderEvent::RefundRejected
     } else {
-        whole_or_part(row)
+        whole_or_part(transaction, row).await?
     };
     let to = next(row.state, event).unwrap_or(row.state);
     Ok((to, void_if_refunded(transaction, row, to, now_ms).await?))
@@ -249,12 +249,25 @@ pub(in crate::checkout) async fn record_seen(
         return Ok(None);
     }
     row.refunded_minor = back_minor;
-    let Some(to) = next(row.state, whole_or_part(row)) else { return Ok(None) };
+    let event = whole_or_part(transaction, row).await?;
+    let to = match next(row.state, event) {
+        Some(to) => to,
+        // Some of what is owed went back, and the rest is still owed.
+        None if event == OrderEvent::RefundRejected && row.state == OrderState::RefundFailed => row.state,
+        None => return Ok(None),
+    };
     tracing::warn!(order = %row.id, back_minor, "money went back on the provider's own pages");
     let is_freed = void_if_refunded(transaction, row, to, now_ms).await?;
     Ok(Some((to, is_freed)))
 }
 
-const fn whole_or_part(row: &OrderRow) -> OrderEvent {
-    if row.refunded_minor == row.captured_minor { OrderEvent::RefundedInFull } else { OrderEvent::RefundedInPart }
+/// What money that went back makes of an order. While more of it is here than its tickets are worth, a refund that failed was
+/// not made good: whatever else went back, somebody's money lies here for a ticket that is void.
+async fn whole_or_part(transaction: &mut PgConnection, row: &OrderRow) -> Result<OrderEvent, StoreError> {
+    if row.refunded_minor == row.captured_minor {
+        return Ok(OrderEvent::RefundedInFull);
+    }
+    let worth_minor = ticket::worth_minor(transaction, row.event, row.id).await?;
+    let is_owed = row.captured_minor - row.refunded_minor - row.refunding_minor > worth_minor;
+    Ok(if is_owed { OrderEvent::RefundRejected } else { OrderEvent::RefundedInPart })
 }

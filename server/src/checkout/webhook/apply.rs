@@ -264,6 +264,23 @@ impl Inner {
         if event.kind.starts_with("payment_intent.") {
             return self.hear_of_intent(round, &row, read_intent(object), event.is_from_list).await;
         } else if event.kind.starts_with("charge.dispute.") {
+            let object = match object["id"].as_str().filter(|_| !event.is_from_list) {
+                None => object,
+                Some(id) => {
+                    if !self.may_ask(round).await {
+                        return Ok(Applied::NotTried);
+                    }
+                    match self.dispute_at_provider(&row, intent, id).await {
+                        Ok(object) => object,
+                        Err(applied) => {
+                            if applied == Applied::NotYet {
+                                round.is_over.store(true, Ordering::Relaxed);
+                            }
+                            return Ok(applied);
+                        }
+                    }
+                }
+            };
             if !self.see_dispute(&row, &event.kind, said_s, &object).await? {
                 return Err(CheckoutError::Internal(format!("{} carries no dispute", event.kind)));
             }

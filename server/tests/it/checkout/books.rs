@@ -7,7 +7,14 @@ use sqlx::{PgPool, Row};
 use std::collections::HashMap;
 
 /// Rules of the database alone: what each counts must not exist.
-const RULES: [(&str, &str); 8] = [
+const RULES: [(&str, &str); 9] = [
+    (
+        "I13: money kept for void tickets",
+        "select count(*) from orders o where o.state in ('fulfilled', 'partially_refunded')
+                and o.captured_minor - o.refunded_minor > coalesce((select sum((o.lines->k.line_n->>'price_minor')::bigint
+                    + (o.lines->k.line_n->>'fee_minor')::bigint) from tickets k where k.order_id = o.order_id
+                    and k.event_id = o.event_id and k.state in ('valid', 'used')), 0)",
+    ),
     (
         "I1: a seat with two live tickets",
         "select count(*) from (select 1 from tickets where seat_index is not null and state in ('valid', 'used')

@@ -5,6 +5,7 @@ use super::till::{Buyer, Till};
 use seatwire::checkout::order::OrderState;
 use seatwire::checkout::{OrderRequest, RefundWhat};
 use seatwire::store::dispute::{self, DisputeRow, Word};
+use seatwire::store::refund::RefundLine;
 use seatwire_proto::client::IdempotencyKey;
 use seatwire_proto::id::OrderId;
 use serde_json::{Value, json};
@@ -21,7 +22,7 @@ impl Till {
     }
 
     /// The provider's name for the latest payment.
-    async fn last_intent(&self) -> String {
+    pub(super) async fn last_intent(&self) -> String {
         let ledger = self.ledger().await;
         let intents = ledger["intents"].as_array().expect("a list");
         intents.last().expect("a payment")["id"].as_str().expect("an id").to_owned()
@@ -186,6 +187,38 @@ async fn a_refund_that_comes_back_is_listed_and_can_be_made_again() {
     })
     .await;
     assert_eq!(till.order(buyer, &order["id"]).await["state"], "refunded");
+    till.check_books().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn what_is_owed_for_a_void_ticket_is_listed_until_all_of_it_went_back() {
+    let till = Till::open_with(&Default::default(), &QUICK).await;
+    let (buyer, hold) = till.buyer_with(&[1, 2]).await;
+    let order = till.bought(buyer, &hold, "pm_card_visa").await;
+    let first = RefundWhat::Lines(vec![RefundLine { line: 0, quantity: 1 }]);
+    till.give_back(buyer, &order, first, "partially_refunded").await;
+    let refund = till.ledger().await["refunds"][0]["id"].as_str().expect("an id").to_owned();
+    till.script(&format!("refunds/{refund}/fail"), &[]).await;
+    till.until_concern(&order, Some("refund_failed")).await;
+    let owes = async |back_minor: i64| {
+        till.soon("what went back", || async {
+            (till.order(buyer, &order["id"]).await["refunded_minor"] == back_minor).then_some(())
+        })
+        .await;
+        till.until_concern(&order, Some("refund_failed")).await;
+        assert_eq!(till.inner_state(&order["id"]).await, OrderState::RefundFailed);
+        till.check_books().await;
+    };
+    // By us and on the provider's pages: less than the ticket cost.
+    till.give_back(buyer, &order, RefundWhat::Amount(100), "refund_due").await;
+    owes(100).await;
+    let intent = till.last_intent().await;
+    let form = [("payment_intent", intent.as_str()), ("amount", "150")];
+    let call = reqwest::Client::new().post(format!("{}/v1/refunds", till.payment_url)).bearer_auth("sk_test_it");
+    call.form(&form).send().await.expect("answers").error_for_status().expect("goes back");
+    owes(250).await;
+    till.give_back(buyer, &order, RefundWhat::Amount(4500), "partially_refunded").await;
+    assert_eq!(till.concern(&order).await, None);
     till.check_books().await;
 }
 

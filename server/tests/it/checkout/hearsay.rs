@@ -124,6 +124,33 @@ async fn a_signed_word_that_names_a_charge_of_somebody_else_voids_no_ticket() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn a_signed_word_of_a_dispute_that_is_not_lost_voids_no_ticket() {
+    let quiet = [("SEATWIRE_POLL_PROVIDER_MS", "3600000"), SECRETS[0]];
+    let till = Till::open_with(&Default::default(), &quiet).await;
+    let (buyer, hold) = till.buyer_with(&[1]).await;
+    let order = till.bought(buyer, &hold, "pm_card_visa").await;
+    let intent = till.last_intent().await;
+    let http = reqwest::Client::new();
+    let form = [("payment_intent", intent.as_str())];
+    let open = http.post(format!("{}/_sim/disputes", till.payment_url)).form(&form).send().await.expect("answers");
+    let open: Value = open.json().await.expect("JSON");
+    let lost = |id: &Value| {
+        json!({"object": "dispute", "id": id, "payment_intent": intent, "charge": "ch_nobody", "amount": 4750,
+            "currency": "eur", "reason": "fraudulent", "status": "lost"})
+    };
+    let event = |n: u32, id: &Value| json!({"id": format!("evt_{n}"), "type": "charge.dispute.closed", "created": 1, "data": {"object": lost(id)}});
+    // One nobody has, and one that is open still.
+    let invented = event(1, &json!("du_invented"));
+    till.tell("whsec_new", &invented).await;
+    assert_eq!(till.fate(&invented).await, Fate::PutOff);
+    let early = event(2, &open["id"]);
+    till.tell("whsec_new", &early).await;
+    assert_eq!(till.fate(&early).await, Fate::Applied);
+    let now = till.order(buyer, &order["id"]).await;
+    assert_eq!((&now["state"], &now["tickets"][0]["state"]), (&json!("paid"), &json!("valid")), "{now}");
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn a_word_that_cannot_be_checked_waits_until_the_provider_answers() {
     let quiet = [("SEATWIRE_POLL_PROVIDER_MS", "3600000"), ("SEATWIRE_RECONCILE_MS", "60000"), SECRETS[0]];
     let till = Till::open_with(&Default::default(), &quiet).await;

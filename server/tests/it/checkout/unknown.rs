@@ -200,6 +200,22 @@ async fn a_late_charge_whose_seats_are_gone_goes_back() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn a_late_charge_for_a_cancelled_event_goes_back_though_its_seats_are_free() {
+    let till = Till::open().await;
+    let (buyer, hold) = till.buyer_with(&[5]).await;
+    let order = till.bought(buyer, &hold, "pm_sim_late_success_40m").await;
+    till.until_seat(5, 0).await;
+    assert_eq!(till.inner_state(&order["id"]).await, OrderState::ReleasedUnresolved);
+    let event: seatwire_proto::id::EventId = till.event.parse().expect("an id");
+    let cancelled = sqlx::query("update events set state = 'cancelled' where id = $1").bind(event.uuid());
+    cancelled.execute(till.app.store.pool()).await.expect("writes");
+    let refunded = till.until(buyer, &order["id"], "refunded").await;
+    assert_eq!(refunded["tickets"].as_array().map_or(0, Vec::len), 0, "{refunded}");
+    assert_eq!(till.money(&order["id"]).await, (vec![4750], 4750));
+    till.check_books().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn a_provider_that_is_away_charges_nobody_and_the_seats_stay() {
     let till = Till::open().await;
     till.faults(&[("outage", "fail")]).await;
