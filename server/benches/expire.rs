@@ -19,7 +19,7 @@ use seatwire::app::App;
 use seatwire::catalogue::EventFacts;
 use seatwire::inventory::{Caller, FeedMessage, HoldOutcome, Inventory, ReleaseWhat};
 use seatwire::seatmap::{Delivery, MapFrame, Viewer};
-use seatwire_proto::id::IdentityId;
+use seatwire_proto::id::{EventId, IdentityId};
 use seatwire_proto::seat::{SeatIndex, SeatState};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -44,11 +44,11 @@ const PATIENCE: Duration = Duration::from_secs(20);
 
 /// Notes when each change was put before a viewer.
 #[derive(Default)]
-struct Watcher(Mutex<Vec<(u64, u64)>>, Mutex<Option<Inventory>>);
+struct Watcher(Mutex<Vec<(u64, u64)>>, Mutex<Option<(Inventory, EventId)>>);
 
 impl Viewer for Watcher {
     fn deliver(&self, frame: &MapFrame) -> Delivery {
-        let now_ms = self.1.lock().as_ref().map_or(0, Inventory::now_ms);
+        let now_ms = self.1.lock().as_ref().map_or(0, |(inventory, event)| inventory.event_ms(*event));
         self.0.lock().push((frame.seq_to, now_ms));
         Delivery::Sent
     }
@@ -83,7 +83,7 @@ async fn hold(app: &App, event: &Arc<EventFacts>, first: u32) -> u64 {
 async fn others(app: Arc<App>, event: Arc<EventFacts>, until_ms: u64) -> Vec<f64> {
     let (mut ticks, mut calls, mut seat) = (tokio::time::interval(OTHERS_EVERY), Vec::new(), 2 * HOLDS);
     ticks.set_missed_tick_behavior(tokio::time::MissedTickBehavior::Delay);
-    while app.inventory.now_ms() < until_ms {
+    while app.inventory.event_ms(event.id) < until_ms {
         ticks.tick().await;
         let (app, event) = (Arc::clone(&app), Arc::clone(&event));
         // Each at its time, whatever the one before does: a stall is felt by all that come meanwhile.
@@ -136,12 +136,13 @@ async fn main() {
     let mut messages = listener.message_rx();
     listener.subscribe(format!("{{{}}}:feed", event.id)).await.expect("Redis answers");
     let watcher = Arc::new(Watcher::default());
-    *watcher.1.lock() = Some(app.inventory.clone());
+    *watcher.1.lock() = Some((app.inventory.clone(), event.id));
     let live = app.seatmap.live(&event).await.expect("is open");
     live.join(Arc::clone(&watcher) as Arc<dyn Viewer>).expect("takes viewers");
 
     // The reference: the same commands at the same pace, and nothing ends.
-    let reference = others(Arc::clone(&app), Arc::clone(&event), app.inventory.now_ms() + AROUND_MS + AFTER_MS).await;
+    let reference =
+        others(Arc::clone(&app), Arc::clone(&event), app.inventory.event_ms(event.id) + AROUND_MS + AFTER_MS).await;
 
     let made = stream::iter(0..HOLDS).map(|n| {
         let (app, event) = (Arc::clone(&app), Arc::clone(&event));
@@ -151,7 +152,7 @@ async fn main() {
     expires_ms.sort_unstable();
     let expires_ms: Vec<u64> = expires_ms.into_iter().map(|(_, ms)| ms).collect();
     let (first, last) = expires_ms.iter().fold((u64::MAX, 0), |(low, high), &ms| (low.min(ms), high.max(ms)));
-    while app.inventory.now_ms() + AROUND_MS < first {
+    while app.inventory.event_ms(event.id) + AROUND_MS < first {
         tokio::time::sleep(Duration::from_millis(10)).await;
     }
 
@@ -168,7 +169,7 @@ async fn main() {
                 }
             };
             let message = FeedMessage::decode(message.value.as_bytes().expect("bytes")).expect("ours");
-            let now_ms = app.inventory.now_ms();
+            let now_ms = app.inventory.event_ms(event.id);
             let ours = message.seats.iter().filter(|(seat, _)| seat.0 < 2 * HOLDS);
             for (seat, _) in ours.filter(|(_, state)| *state == SeatState::Available) {
                 freed.push((seat.0, message.seq, now_ms));

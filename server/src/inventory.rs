@@ -9,6 +9,7 @@ mod best;
 mod call;
 mod change;
 mod expiry;
+mod far_clock;
 pub mod feed_message;
 mod fill;
 mod hold;
@@ -49,7 +50,7 @@ pub use outcome::{
 use parking_lot::Mutex;
 pub use rule::{OrphanCheck, ReleaseRules, SeatRules, orphan_checks};
 use seatwire_proto::client::IdempotencyKey;
-use seatwire_proto::id::IdentityId;
+use seatwire_proto::id::{EventId, IdentityId};
 use seatwire_proto::seat::{AreaIndex, SeatIndex};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, OnceLock};
@@ -265,9 +266,22 @@ impl Inventory {
         self.0.scripts.check().await
     }
 
-    /// Redis' clock in epoch milliseconds, as far as this node knows it: the clock of `expires_ms`.
+    /// The event's time in epoch milliseconds, as far as this node knows it: that of `expires_ms`. Of an event that has
+    /// not been spoken of here yet, Redis' clock, which its time began with.
     #[must_use]
-    pub fn now_ms(&self) -> u64 {
-        self.0.scripts.now_ms()
+    pub fn event_ms(&self, event: EventId) -> u64 {
+        self.0.event_ms(event)
+    }
+
+    /// The event's time; `None` while nothing has been heard of it at this node.
+    #[must_use]
+    pub fn heard_event_ms(&self, event: EventId) -> Option<u64> {
+        self.0.lives.time_of(event)
+    }
+}
+
+impl Inner {
+    fn event_ms(&self, event: EventId) -> u64 {
+        self.lives.time_of(event).unwrap_or_else(|| self.scripts.of(event).map_or(0, |master| master.now_ms()))
     }
 }

@@ -255,7 +255,7 @@ impl Waitlist {
         };
         let caller = Caller { event: Arc::clone(event), identity: *identity, key: None, fingerprint: [0; 32] };
         if let ChangeOutcome::Done(left) = inventory.release(caller, hold.id, what).await?.outcome {
-            let left = left.map(|hold| hold.to_wire(event, inventory.now_ms()));
+            let left = left.map(|hold| hold.to_wire(event, inventory.event_ms(event.id)));
             sender.to_identity(*identity, &Push::HoldUpdate { id: offer, hold: left });
         }
         Ok(())

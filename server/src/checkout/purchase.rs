@@ -71,7 +71,7 @@ impl Inner {
         }
         // The lock's length depends on the hold's; and a wrong total is told without touching the hold.
         let open = self.inventory.open_hold(&event, request.identity).await?;
-        let mut until_ms = self.inventory.now_ms() + LOCK_BEYOND_HOLD_MS;
+        let mut until_ms = self.inventory.event_ms(event.id) + LOCK_BEYOND_HOLD_MS;
         let open = open.filter(|hold| hold.id == request.hold);
         let is_open = open.is_some();
         if let Some(hold) = open {

@@ -5,6 +5,7 @@ use crate::app::App;
 use crate::catalogue::EventFacts;
 use crate::error;
 use crate::identity::{Identities, TokenError, Verified};
+use crate::inventory::Inventory;
 use crate::store::hold_journal;
 use seatwire_proto::client::Hello;
 use seatwire_proto::code::ErrorCode;
@@ -52,7 +53,7 @@ async fn open_holds(app: &App, identity: IdentityId) -> Result<Vec<Hold>, ErrorO
     let mut events: Vec<Arc<EventFacts>> = app.inventory.touched_events().into_iter().map(|(event, _)| event).collect();
     events.truncate(MAX_EVENTS_LOOKED_AT);
     let journalled = hold_journal::with_hold(app.store.pool(), identity, MAX_EVENTS_LOOKED_AT as u32).await;
-    let journalled = journalled.map(|rows| rows.into_iter().collect::<HashMap<_, _>>());
+    let journalled = journalled.map(|rows| rows.into_iter().map(|row| (row.event, row)).collect::<HashMap<_, _>>());
     for &id in journalled.iter().flat_map(HashMap::keys) {
         if events.iter().all(|event| event.id != id)
             && let Ok(Some(event)) = app.catalogue.event(id).await
@@ -67,19 +68,25 @@ async fn open_holds(app: &App, identity: IdentityId) -> Result<Vec<Hold>, ErrorO
     let looks = futures_util::future::join_all(looks).await;
     let (mut holds, mut silent) = (Vec::new(), Vec::new());
     for (event, look) in events.iter().zip(looks) {
+        let mut now_ms = app.inventory.event_ms(event.id);
         let hold = match look {
             Ok(hold) => hold,
             Err(_) => {
                 // Neither store can tell.
                 let records = journalled.as_ref().map_err(|error| error::unavailable(error))?;
-                let record = records.get(&event.id);
-                let hold = record.map(|record| app.inventory.journalled_hold(identity, record)).transpose();
-                let hold = hold.map_err(|error| error::inventory(&error))?.flatten();
+                let hold = match records.get(&event.id) {
+                    Some(row) => {
+                        now_ms = app.inventory.heard_event_ms(event.id).or(row.event_ms).unwrap_or(now_ms);
+                        let hold = Inventory::journalled_hold(identity, &row.record, now_ms);
+                        hold.map_err(|error| error::inventory(&error))?
+                    }
+                    None => None,
+                };
                 silent.push((Arc::clone(event), hold.as_ref().map(|hold| hold.id)));
                 hold
             }
         };
-        holds.extend(hold.map(|hold| hold.to_wire(event, app.inventory.now_ms())));
+        holds.extend(hold.map(|hold| hold.to_wire(event, now_ms)));
     }
     // Without the journal only the events this node knows were looked at. To refuse everybody the map for that would be
     // worse: whoever holds something elsewhere is told as soon as the journal answers.
@@ -108,7 +115,7 @@ fn follow(
             if let Some(known) = &looked
                 && let Ok(rows) = hold_journal::with_hold(store.pool(), identity, MAX_EVENTS_LOOKED_AT as u32).await
             {
-                for (id, _) in rows.into_iter().filter(|(id, _)| !known.contains(id)) {
+                for id in rows.into_iter().map(|row| row.event).filter(|id| !known.contains(id)) {
                     if let Ok(Some(event)) = catalogue.event(id).await {
                         silent.push((event, None));
                     }
@@ -125,7 +132,7 @@ fn follow(
                     sender.to_identity(identity, &Push::HoldUpdate { id, hold: None });
                 }
                 if let Some(hold) = open {
-                    let wire = hold.to_wire(&event, inventory.now_ms());
+                    let wire = hold.to_wire(&event, inventory.event_ms(event.id));
                     sender.to_identity(identity, &Push::HoldUpdate { id: hold.id, hold: Some(wire) });
                 }
             }

@@ -15,7 +15,7 @@ pub(super) async fn run(app: &App, asked: &Asked, command: &Command, body: &Unlo
     let event = find_event(app, body.event).await?;
     check_bounds(command)?;
     let caller = asked.caller(Arc::clone(&event))?;
-    let now_ms = app.inventory.now_ms();
+    let now_ms = app.inventory.event_ms(event.id);
     let hash = code_hash(event.id, &body.code);
     let allocation = event.allocations.iter().find(|allocation| allocation.code_hash == hash);
     let allocation = allocation.filter(|allocation| allocation.is_open_at(now_ms));

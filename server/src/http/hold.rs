@@ -59,7 +59,7 @@ pub(super) async fn read(State(front): State<Front>, who: Who, Id(id): Id<HoldId
     };
     let live = app.seatmap.live(&facts).await.map_err(|error| error::inventory(&error))?;
     let position = live.position();
-    let hold = record.to_wire(&facts, app.inventory.now_ms());
+    let hold = record.to_wire(&facts, app.inventory.event_ms(facts.id));
     let body = json!({"hold": hold, "epoch": position.epoch, "seq": position.seq});
     Ok(private_json(StatusCode::OK, body.to_string().into_bytes()))
 }

@@ -17,7 +17,7 @@ pub const MAX_BLOCKS: usize = 16;
 /// Most seats looked at in one scan, 64 KiB of the map: about a tenth of a millisecond of Redis.
 pub const MAX_SCANNED: u32 = 16_384;
 /// Number of the answer "no block was free"; `lua/take.lua` names it too.
-const MISSED: u8 = 36;
+pub(super) const MISSED: u8 = 36;
 
 /// A block to try.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -219,7 +219,7 @@ pub(super) async fn scan(
 
 async fn ask(inner: &Arc<Inner>, caller: &Caller, verb: Verb, body: &[u8]) -> Result<BestTry, InventoryError> {
     let (new_hold, flags) = head(inner, caller);
-    let open_allocations = caller.event.open_allocations(inner.scripts.now_ms());
+    let open_allocations = caller.event.open_allocations(inner.event_ms(caller.event.id));
     let rules = rule::encode(&caller.event, open_allocations, &rule::SeatRules::default());
     let mut head = Head { flags, new_hold: Some(new_hold), ..Head::of(caller) };
     let more = rules.map(|rules| head.with_rules(rules));

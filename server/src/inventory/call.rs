@@ -18,12 +18,29 @@ const MAX_TURNS: usize = 4;
 /// Arguments of most calls: head, body, the two ends of a run of seats, rules.
 const USUAL_ARGS: usize = 5;
 
-/// Flags of a call.
-pub(super) const NEEDS_ADMISSION: u8 = 1;
-pub(super) const BREAKS_MODE: u8 = 2;
-const HAS_RULES: u8 = 16;
-/// Old facts are refused as stale, so that nobody holds at a price that is over.
-pub(super) const WANTS_FRESH: u8 = 32;
+/// Flags of a call. The scripts know them by the same names.
+macro_rules! flags {
+    ($($(#[$doc:meta])* $name:ident = $bit:literal;)*) => {
+        $($(#[$doc])* pub(super) const $name: u8 = $bit;)*
+        /// Every flag by its name.
+        pub(super) const FLAGS: &[(&str, u8)] = &[$((stringify!($name), $bit)),*];
+    };
+}
+
+flags! {
+    /// The caller must be admitted.
+    NEEDS_ADMISSION = 1;
+    /// Some of the seats cannot be picked in their section.
+    BREAKS_MODE = 2;
+    /// Of a sweep: Redis' clock is right, time has passed.
+    BELIEVE_CLOCK = 4;
+    /// Of a sweep: the clock was moved.
+    CORRECT_CLOCK = 8;
+    /// The last argument is the rules.
+    HAS_RULES = 16;
+    /// Old facts are refused as stale, so that nobody holds at a price that is over.
+    WANTS_FRESH = 32;
+}
 
 /// What every call says besides its body.
 #[derive(Debug, Clone)]
@@ -125,6 +142,7 @@ pub(super) async fn call_with(
                 Word::Stale => return Err(InventoryError::Stale),
                 _ => {
                     life.saw(epoch, reply.seq);
+                    life.clock.learn(reply.event_ms);
                     if !matches!(verb, Verb::Expire | Verb::Changes | Verb::Records) {
                         life.may_have_holds.store(true, Ordering::Relaxed);
                     }
@@ -189,7 +207,7 @@ pub(super) fn read_answer<T>(
     if reply.word == Word::KeyReused {
         let outcome = read(Err(Refusal::KeyReused), reply)?;
         let position = Position { epoch, seq: reply.seq };
-        return Ok(Answer { outcome, position, is_replayed: false, server_ms: reply.redis_ms });
+        return Ok(Answer { outcome, position, is_replayed: false, server_ms: reply.event_ms });
     }
     let ScriptAnswer { position, server_ms, outcome } = answer::decode(head.identity, reply.bytes(0), reply.bytes(1))?;
     let is_replayed = reply.word == Word::Replayed;

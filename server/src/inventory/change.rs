@@ -86,7 +86,7 @@ impl Inventory {
         find_hold(&self.0, event, identity, hold).await
     }
 
-    /// Keeps a hold for a checkout until `until_ms` by Redis' clock ([`Inventory::now_ms`]); a locked hold does not end by
+    /// Keeps a hold for a checkout until `until_ms` by the event's time ([`Inventory::event_ms`]); a locked hold does not end by
     /// itself, whoever locked it must sell, free or unlock it. Again for the same order: the later end counts. The
     /// answer's epoch is the one the checkout's fence must find.
     ///

@@ -2,7 +2,7 @@
 //! time; the scripts expire what they touch by themselves, so a late sweep delays the map, never a buyer.
 
 use super::answer;
-use super::call::{Head, call};
+use super::call::{BELIEVE_CLOCK, CORRECT_CLOCK, Head, call};
 use super::life::EventLife;
 use super::script::Verb;
 use super::{HoldRecord, Inner, Inventory, InventoryError, Swept};
@@ -22,9 +22,6 @@ const MAX_CALLS_PER_SWEEP: usize = 64;
 const IDLE_SWEEP_INTERVAL: Duration = Duration::from_secs(5);
 /// Redis' clock moved, rather than nobody swept, when it ran ahead of this node's stopwatch by more than this.
 const CLOCK_MOVED_MS: i64 = 10_000;
-/// Flags of the call: the clock is right; the clock was moved.
-const BELIEVE_CLOCK: u8 = 4;
-const CORRECT_CLOCK: u8 = 8;
 
 impl Inventory {
     /// Ends holds of the event whose time has come.
@@ -63,11 +60,12 @@ async fn sweep(inner: &Arc<Inner>, event: &Arc<EventFacts>) -> Result<Swept, Inv
     };
     let life = inner.lives.of(event);
     *life.swept.lock() = Some(Instant::now());
-    let since_last_ms = life.swept_well.lock().map(|last| last.elapsed().as_millis() as i64);
-    let mut flags = 0;
+    let (mut flags, mut passed_ms) = (0, 0_u64);
     for _ in 0..MAX_CALLS_PER_SWEEP {
         let head = Head { flags, ..head.clone() };
-        let (_, reply) = call(inner, Verb::Expire, &head, &MAX_ENDED_PER_CALL.to_le_bytes()).await?;
+        let mut body = MAX_ENDED_PER_CALL.to_le_bytes().to_vec();
+        body.extend(passed_ms.to_le_bytes());
+        let (_, reply) = call(inner, Verb::Expire, &head, &body).await?;
         swept.open_holds = reply.int(1) as u32;
         swept.expired.extend(some(reply.bytes(2))?);
         swept.expiring.extend(some(reply.bytes(3))?);
@@ -75,7 +73,11 @@ async fn sweep(inner: &Arc<Inner>, event: &Arc<EventFacts>) -> Result<Swept, Inv
         // A small step back is waited for; a large jump stands still until it is judged here.
         let jump_ms = reply.int(5);
         if jump_ms.abs() > CLOCK_MOVED_MS && flags == 0 {
+            // The first call may have opened the event, and learned when it was swept last.
+            let since_last_ms = life.swept_well.lock().map(|last| last.elapsed().as_millis() as i64);
             let moved = jump_ms < 0 || since_last_ms.is_some_and(|since| jump_ms - since > CLOCK_MOVED_MS);
+            // Of a step back it is not known what else has passed: a moment, as nodes sweep.
+            passed_ms = if jump_ms < 0 { 0 } else { since_last_ms.map_or(0, i64::cast_unsigned) };
             flags = if moved { CORRECT_CLOCK } else { BELIEVE_CLOCK };
             tracing::warn!(event = %event.id, jump_ms, moved, "a jump of Redis' clock; expiry stood still");
             continue;

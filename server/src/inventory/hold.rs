@@ -1,7 +1,8 @@
 //! Adding to a basket: seats by index, and places of an area. One script call decides and writes.
 
 use super::answer::{self, Success};
-use super::call::{BREAKS_MODE, Head, NEEDS_ADMISSION, WANTS_FRESH, ask_with};
+use super::best::MISSED;
+use super::call::{self, BREAKS_MODE, Head, NEEDS_ADMISSION, WANTS_FRESH, ask_with};
 use super::key::compose_hold_id;
 use super::record::{Reader, encode_group};
 use super::rule::{self, SeatRules};
@@ -13,6 +14,7 @@ use seatwire_proto::seat::{AreaIndex, SeatIndex, SeatState};
 use seatwire_proto::server::{PriceTier, SalesMode};
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
+use std::time::Duration;
 
 /// The seats as `lua/hold.lua` wants them: its body, and the bounds of the runs; `None` for a seat the event does not have.
 fn body(caller: &Caller, seats: &[SeatIndex]) -> Option<(Vec<u8>, Vec<Vec<u8>>)> {
@@ -53,6 +55,13 @@ fn body(caller: &Caller, seats: &[SeatIndex]) -> Option<(Vec<u8>, Vec<Vec<u8>>)>
     Some((body, bounds))
 }
 
+/// Calls of one `hold_area` while holds that are over must be ended before it is known what is left: with what one call ends,
+/// two thousand holds. Beyond that the caller is told to ask again, and nothing is remembered.
+const MAX_AREA_CALLS: u32 = 64;
+/// Calls without a pause between them; whoever needs more waits for a list of holds whose time comes within 250 ms.
+const AREA_CALLS_AT_ONCE: u32 = 32;
+const AREA_PAUSE: Duration = Duration::from_millis(10);
+
 /// The id of the hold, if a new one is opened, and the flags.
 pub(super) fn head(inner: &Inner, caller: &Caller) -> (HoldId, u8) {
     let new_hold = compose_hold_id(inner.scripts.now_ms(), caller.event.number, rand::random());
@@ -83,9 +92,9 @@ pub(super) async fn hold(
         body.extend(seat.0.to_le_bytes());
     }
     let mut head = Head { flags, new_hold: Some(new_hold), ..Head::of(caller) };
-    let open_allocations = caller.event.open_allocations(inner.scripts.now_ms());
+    let open_allocations = caller.event.open_allocations(inner.event_ms(caller.event.id));
     more.extend(rule::encode(&caller.event, open_allocations, rules).map(|rules| head.with_rules(rules)));
-    take(inner, Verb::Hold, &head, &body, more).await
+    ask_with(inner, Verb::Hold, &head, &body, &more, |outcome, _| read_held(outcome)).await
 }
 
 pub(super) async fn hold_area(
@@ -107,22 +116,21 @@ pub(super) async fn hold_area(
     encode_group(&mut body, tier, price.price_minor, price.fee_minor);
     let (new_hold, flags) = head(inner, caller);
     let mut head = Head { flags, new_hold: Some(new_hold), ..Head::of(caller) };
-    let open_allocations = caller.event.open_allocations(inner.scripts.now_ms());
+    let open_allocations = caller.event.open_allocations(inner.event_ms(caller.event.id));
     let more = match open_allocations {
         0 => Vec::new(),
         mask => vec![head.with_rules(mask.to_le_bytes().to_vec())],
     };
-    take(inner, Verb::HoldArea, &head, &body, more).await
-}
-
-async fn take(
-    inner: &Arc<Inner>,
-    verb: Verb,
-    head: &Head<'_>,
-    body: &[u8],
-    more: Vec<Vec<u8>>,
-) -> Result<Answer<HoldOutcome>, InventoryError> {
-    ask_with(inner, verb, head, body, &more, |outcome, _| read_held(outcome)).await
+    for turn in 0..MAX_AREA_CALLS {
+        let (epoch, reply) = call::call_with(inner, Verb::HoldArea, &head, &body, &more).await?;
+        if reply.bytes(0).first() != Some(&MISSED) {
+            return call::read_answer(inner, &head, epoch, &reply, |outcome, _| read_held(outcome));
+        }
+        if turn >= AREA_CALLS_AT_ONCE {
+            tokio::time::sleep(AREA_PAUSE).await;
+        }
+    }
+    Err(InventoryError::Overloaded("more holds of the area are over than can be ended now".into()))
 }
 
 /// What the verbs that add to a hold answer.

@@ -105,12 +105,16 @@ impl Inventory {
         decode_hold(identity, &IdentityRecord::decode(record)?.hold)
     }
 
-    /// The hold in a record of the journal, if its time is not over: what was known a moment ago, while Redis is silent.
+    /// The hold in a record of the journal, if its time is not over by the event's time: what was known a moment ago, while Redis is silent.
     ///
     /// # Errors
     /// `Malformed` for bytes that are no record.
-    pub fn journalled_hold(&self, identity: IdentityId, record: &[u8]) -> Result<Option<HoldRecord>, InventoryError> {
-        hold_of(identity, record, self.now_ms())
+    pub fn journalled_hold(
+        identity: IdentityId,
+        record: &[u8],
+        event_ms: u64,
+    ) -> Result<Option<HoldRecord>, InventoryError> {
+        hold_of(identity, record, event_ms)
     }
 
     /// What the journal must still learn of this life, from a position in its stream on.

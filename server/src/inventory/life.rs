@@ -2,6 +2,7 @@
 //! that is gone, or speaks of an earlier state, the life is over and a rebuild begins the next one.
 
 use super::InventoryError;
+use super::far_clock::FarClock;
 use super::key::Life;
 use crate::catalogue::EventFacts;
 use dashmap::DashMap;
@@ -20,6 +21,8 @@ const MAX_FAILED_PAUSE: Duration = Duration::from_secs(4);
 #[derive(Debug)]
 pub(super) struct EventLife {
     now: Mutex<Known>,
+    /// The event's time, which goes on from one life to the next.
+    pub(super) clock: FarClock,
     /// Whether holds may be open, so that the sweeper looks often.
     pub(super) may_have_holds: AtomicBool,
     /// When this node tried to sweep it last.
@@ -81,6 +84,15 @@ impl EventLife {
         self.now.lock().lost
     }
 
+    /// The event's time, if this node has heard it in this epoch: then it needs nobody else's clock to go on from it.
+    pub(super) fn time_of(&self, epoch: u32) -> Option<u64> {
+        let is_heard = {
+            let now = self.now.lock();
+            now.opened == epoch && now.answered.is_some()
+        };
+        is_heard.then(|| self.clock.now_ms()).flatten()
+    }
+
     /// This epoch is open, in this Redis, and has gone so far.
     pub(super) fn begin(&self, generation: u64, epoch: u32, seq: u64) {
         *self.failed.lock() = None;
@@ -99,6 +111,12 @@ impl EventLife {
             answered_before: if is_other { now.answered } else { now.answered_before },
             is_looked_for: !is_other && now.is_looked_for,
         };
+    }
+
+    /// Somebody swept it so long ago, as far as is known when it is opened here: what Redis' clock says beyond that is a jump.
+    pub(super) fn was_swept(&self, ago: Duration) {
+        let mut swept_well = self.swept_well.lock();
+        *swept_well = swept_well.or_else(|| Instant::now().checked_sub(ago));
     }
 
     /// A life was begun here that could not be opened.
@@ -170,6 +188,7 @@ impl Lives {
         }
         let life = EventLife {
             now: Mutex::default(),
+            clock: FarClock::default(),
             may_have_holds: AtomicBool::new(true),
             swept: Mutex::default(),
             swept_well: Mutex::default(),
@@ -179,6 +198,11 @@ impl Lives {
             facts: RwLock::new(Arc::clone(event)),
         };
         Arc::clone(&self.0.entry(event.id).or_insert_with(|| Arc::new(life)))
+    }
+
+    /// The event's time; `None` while this node knows nothing of it.
+    pub(super) fn time_of(&self, event: EventId) -> Option<u64> {
+        self.0.get(&event)?.clock.now_ms()
     }
 
     pub(super) fn all(&self) -> Vec<Arc<EventLife>> {

@@ -69,7 +69,7 @@ async fn read_map(inner: &Arc<Inner>, event: &Arc<EventFacts>) -> Result<MapStat
     if states.len() != seat_count || areas.len() != area_count {
         return Err(InventoryError::Malformed(format!("a map of {} seats and {} areas", states.len(), areas.len())));
     }
-    Ok(MapState { epoch, seq: reply.seq, server_ms: reply.redis_ms, states, areas })
+    Ok(MapState { epoch, seq: reply.seq, server_ms: reply.event_ms, states, areas })
 }
 
 /// What came behind `seq` in this epoch, without a hole; `None` when some of it is gone.

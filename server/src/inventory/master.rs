@@ -3,6 +3,7 @@
 //! it was loaded into, so that after a restart, a promotion or a move each call meets NOSCRIPT before it can touch old data.
 
 use super::InventoryError;
+use super::far_clock::FarClock;
 use super::script::{Failure, Reply, Verb, failure, read_reply, refusal};
 use crate::config::InventoryConfig;
 use crate::masters::line::Line;
@@ -16,8 +17,8 @@ use fred::types::config::{Config, ReconnectPolicy, UnresponsiveConfig};
 use parking_lot::RwLock;
 use seatwire_proto::id::EventId;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicI64, AtomicU64, AtomicUsize, Ordering};
-use std::time::{Duration, Instant};
+use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
+use std::time::Duration;
 
 /// Commands waiting for Redis at one connection; above it a call is refused as overloaded.
 const MAX_COMMAND_BUFFER: usize = 20_000;
@@ -27,8 +28,6 @@ const RECONNECT_MIN_MS: u32 = 20;
 const RECONNECT_MAX_MS: u32 = 500;
 /// A frame unanswered for so long means that the connection is dead.
 const UNRESPONSIVE_AFTER: Duration = Duration::from_secs(1);
-/// A step of Redis' clock above this is believed at once; below it the fastest reply so far knows best.
-const CLOCK_STEP_MS: i64 = 1_000;
 /// Longest wait for Redis when the server starts.
 const FIRST_CONNECT_TIMEOUT: Duration = Duration::from_secs(10);
 
@@ -135,8 +134,7 @@ impl Connector for MasterConnector {
             timeout: self.timeout,
             is_sharded: self.is_sharded,
             generations: Arc::clone(&self.generations),
-            started: Instant::now(),
-            clock_offset_ms: AtomicI64::new(0),
+            clock: FarClock::default(),
         })
     }
 
@@ -161,9 +159,7 @@ pub(super) struct Master {
     /// Whether scripts publish on sharded channels.
     is_sharded: bool,
     generations: Arc<AtomicU64>,
-    started: Instant,
-    /// Redis' clock less the milliseconds since `started`.
-    clock_offset_ms: AtomicI64,
+    clock: FarClock,
 }
 
 impl Master {
@@ -191,7 +187,7 @@ impl Master {
         let _one_at_a_time = self.loading.lock().await;
         let client = self.client()?;
         let (redis, now_ms) = identify(client).await?;
-        self.learn_clock(now_ms);
+        self.clock.learn(now_ms);
         if let Some(loaded) = &*self.loaded.read()
             && loaded.redis == redis
             && seen.is_some_and(|seen| *seen != redis)
@@ -214,7 +210,7 @@ impl Master {
     /// Asks which Redis answers now; loads its scripts when it is another one.
     pub(super) async fn check(&self) -> Result<RedisIdentity, InventoryError> {
         let (redis, now_ms) = identify(self.client()?).await?;
-        self.learn_clock(now_ms);
+        self.clock.learn(now_ms);
         match self.redis() {
             Some(loaded) if loaded == redis => Ok(redis),
             seen => self.reload(seen.as_ref()).await,
@@ -228,20 +224,7 @@ impl Master {
 
     /// Redis' clock, as far as we know it; 0 before it said anything.
     pub(super) fn now_ms(&self) -> u64 {
-        let offset = self.clock_offset_ms.load(Ordering::Relaxed);
-        if offset == 0 {
-            return 0;
-        }
-        (offset + self.started.elapsed().as_millis() as i64).max(0) as u64
-    }
-
-    /// A reply is late by its way back, so the largest offset is the best, until the clock steps.
-    fn learn_clock(&self, redis_ms: u64) {
-        let offset = redis_ms as i64 - self.started.elapsed().as_millis() as i64;
-        let known = self.clock_offset_ms.load(Ordering::Relaxed);
-        if offset > known || offset < known - CLOCK_STEP_MS {
-            self.clock_offset_ms.store(offset, Ordering::Relaxed);
-        }
+        self.clock.now_ms().unwrap_or_default()
     }
 
     /// Calls a script once, in the Redis of this generation and no other.
@@ -268,7 +251,7 @@ impl Master {
             }
         })?;
         let reply = read_reply(value).map_err(Failure::Error)?;
-        self.learn_clock(reply.redis_ms);
+        self.clock.learn(reply.redis_ms);
         Ok(reply)
     }
 }

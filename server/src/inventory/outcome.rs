@@ -55,7 +55,7 @@ pub struct Answer<T> {
     pub outcome: T,
     /// Position of the map at that moment.
     pub position: Position,
-    /// Redis' clock at that moment; a remembered answer keeps its first one, so that it is given again byte for byte.
+    /// The event's time at that moment; a remembered answer keeps its first one, so that it is given again byte for byte.
     pub server_ms: u64,
     /// Given again under the same key.
     pub is_replayed: bool,
@@ -181,7 +181,7 @@ pub struct MapState {
     pub epoch: u32,
     /// Counter within it.
     pub seq: u64,
-    /// Redis' clock.
+    /// The event's time.
     pub server_ms: u64,
     /// Public state of each seat, by the numbers of the wire.
     pub states: Vec<u8>,

@@ -34,6 +34,9 @@ const MAX_FILL: Duration = Duration::from_secs(8);
 /// Writes values of a life until it is open.
 const FILL: &str = include_str!("lua/fill.lua");
 
+/// Redis' clock and the event's time that differ by less are one: answers take so long on their way.
+const MOVED_MS: i64 = 1_000;
+
 /// Fields of one write while a new life is filled: about 100 KB.
 const FILL_BATCH: usize = 500;
 
@@ -81,7 +84,7 @@ async fn open_in(
     generation: u64,
 ) -> Result<(), InventoryError> {
     let known = event_life::read(inner.store.pool(), event.id).await?;
-    if let Some(seq) = usable(master, life, event.id, known.as_ref(), redis).await? {
+    if let Some(seq) = usable(inner, master, life, event.id, known.as_ref(), redis).await? {
         life.begin(generation, known.map_or(0, |(epoch, _)| epoch), seq);
         return Ok(());
     }
@@ -90,7 +93,7 @@ async fn open_in(
     event_life::lock_rebuild(&mut guard, event.id).await?;
     // Another node may have been faster.
     let known = event_life::read(&mut *guard, event.id).await?;
-    if let Some(seq) = usable(master, life, event.id, known.as_ref(), redis).await? {
+    if let Some(seq) = usable(inner, master, life, event.id, known.as_ref(), redis).await? {
         guard.commit().await.map_err(StoreError::from)?;
         life.begin(generation, known.map_or(0, |(epoch, _)| epoch), seq);
         return Ok(());
@@ -100,10 +103,12 @@ async fn open_in(
     let epoch = begin_epoch(&inner.store, event.id, redis).await?;
     tracing::info!(event = %event.id, epoch, "rebuilding the inventory");
     let (old, new) = (Life { event: event.id, epoch: before }, Life { event: event.id, epoch });
-    let filled =
-        fill_life(inner, master, event, generation, (old, new), until).await.inspect_err(|_| life.failed_to_open())?;
+    let filled = fill_life(inner, master, event, life, generation, (old, new), until)
+        .await
+        .inspect_err(|_| life.failed_to_open())?;
     // It is open, whatever becomes of the transaction, which was only the lock: owners must hear of it.
     life.begin(generation, epoch, 0);
+    life.was_swept(Duration::ZERO);
     inner.metrics.rebuilds.inc();
     let (holds, revoked) = (filled.restored.holds.len(), filled.restored.revoked.len());
     tracing::info!(event = %event.id, epoch, seats = event.seat_count(), holds, revoked, "the inventory is open");
@@ -121,6 +126,7 @@ async fn fill_life(
     inner: &Inner,
     master: &Arc<Master>,
     event: &EventFacts,
+    life: &EventLife,
     generation: u64,
     (old, new): (Life, Life),
     until: Instant,
@@ -131,7 +137,18 @@ async fn fill_life(
         serves && master.generation() == generation && Instant::now() < until
     };
     let call = |verb, keys, args| call(inner, master, generation, verb, keys, args);
-    let begin = || call(Verb::Begin, [old.key("m"), newest.clone()], vec![new.epoch.to_string().into()]);
+    // Holds end by the event's time, whatever Redis' clock shows now and whichever Redis this is.
+    let before_ms = match life.time_of(old.epoch) {
+        Some(before_ms) => Some(before_ms),
+        None => patiently("read the time", is_there, || time_of(&inner.store, event.id)).await?,
+    };
+    let read = Instant::now();
+    let event_ms = || before_ms.map(|before_ms| before_ms + read.elapsed().as_millis() as u64);
+    let begin = || {
+        let event_ms = event_ms().unwrap_or_else(|| master.now_ms());
+        let args = vec![new.epoch.to_string().into(), event_ms.to_string().into()];
+        call(Verb::Begin, [old.key("m"), newest.clone()], args)
+    };
     if patiently("begin", is_there, begin).await? != Word::Begun {
         return Err(InventoryError::Unavailable("another node began a newer life".into()));
     }
@@ -144,7 +161,10 @@ async fn fill_life(
         None => None,
     };
     let event = fresh.as_deref().unwrap_or(event);
-    let now_ms = master.now_ms();
+    let redis_ms = master.now_ms();
+    let ahead_ms = event_ms().map_or(0, |event_ms| redis_ms.cast_signed() - event_ms.cast_signed());
+    let ahead_ms = if ahead_ms.abs() < MOVED_MS { 0 } else { ahead_ms };
+    let now_ms = redis_ms.saturating_add_signed(-ahead_ms);
     let truth = patiently("read the truth", is_there, || Truth::read(&inner.store, event.id, now_ms)).await?;
     let filled = fill::fill(event, new, &truth, now_ms)?;
     filled.write(master, new, is_there).await?;
@@ -152,13 +172,18 @@ async fn fill_life(
         return Err(took_too_long());
     }
     let open = || {
-        let args = vec![new.epoch.to_string().into(), filled.meta.clone(), now_ms.to_string().into()];
+        let numbers = (now_ms.to_string().into(), ahead_ms.to_string().into());
+        let args = vec![new.epoch.to_string().into(), filled.meta.clone(), numbers.0, numbers.1];
         call(Verb::Open, [new.key("m"), newest.clone()], args)
     };
     if patiently("open", is_there, open).await? != Word::Opened {
         return Err(InventoryError::Unavailable("another node began a newer life".into()));
     }
     Ok(filled)
+}
+
+async fn time_of(store: &Store, event: EventId) -> Result<Option<u64>, InventoryError> {
+    Ok(hold_journal::event_ms(store.pool(), event).await?)
 }
 
 /// Tries a step again while the store that did not answer may only be slow, in the Redis the life was begun in and in its time. Without this
@@ -220,8 +245,10 @@ async fn call(
     }
 }
 
-/// The seq of a life that may be used as it is: begun in this Redis, not found wanting, and there.
+/// The seq of a life that may be used as it is: begun in this Redis, not found wanting, there, and no older than the journal
+/// knows it: when no node lives that saw it go on, an older copy of its keys shows by nothing else.
 async fn usable(
+    inner: &Inner,
     master: &Master,
     life: &EventLife,
     event: EventId,
@@ -238,7 +265,16 @@ async fn usable(
         Some(meta) => {
             let mut reader = Reader(&meta);
             reader.bytes(23)?;
-            Ok(Some(reader.uint(8)?))
+            let (seq, high_ms) = (reader.uint(8)?, reader.uint(8)?);
+            let journalled = hold_journal::seq_of(inner.store.pool(), event, *epoch).await?;
+            if journalled.is_some_and(|journalled| seq < journalled) {
+                tracing::warn!(%event, epoch, seq, journalled, "an older copy of this life");
+                return Ok(None);
+            }
+            if let Some(now_ms) = time_of(&inner.store, event).await? {
+                life.was_swept(Duration::from_millis(now_ms.saturating_sub(high_ms)));
+            }
+            Ok(Some(seq))
         }
         None => Ok(None),
     }

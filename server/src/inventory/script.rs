@@ -3,6 +3,7 @@
 //! run again.
 
 use super::InventoryError;
+use super::call::FLAGS;
 use super::master::RedisIdentity;
 use fred::error::{Error, ErrorKind};
 use fred::types::Value;
@@ -40,7 +41,7 @@ const GIVES_BACK: &str = "gives_back = true\n";
 /// The verb also writes records of other identities.
 const TOUCHES_OTHERS: &str = "gives_back, others = true, {}\n";
 /// The rules of a verb that adds nothing; `take.lua` has them for those that do.
-const RULES: &str = "local rules = floor(flags / 16) % 2 == 1 and ARGV[#ARGV]\n";
+const RULES: &str = "local rules = floor(flags / HAS_RULES) % 2 == 1 and ARGV[#ARGV]\n";
 const HEAD: &str = include_str!("lua/head.lua");
 const TAKE: &str = include_str!("lua/take.lua");
 const ORPHAN: &str = include_str!("lua/orphan.lua");
@@ -183,6 +184,9 @@ impl Verb {
         if is_sharded && !self.only_reads() {
             text.push_str(STAYS_HERE);
         }
+        for (name, flag) in FLAGS {
+            text.push_str(&format!("local {name} = {flag}\n"));
+        }
         for part in before.iter().chain([&own]).chain(behind) {
             text.push_str(part);
         }
@@ -190,22 +194,24 @@ impl Verb {
     }
 }
 
-/// What a script said: `{word, Redis' clock, seq, ..}`.
+/// What a script said: `{word, Redis' clock, seq, the event's time, ..}`.
 #[derive(Debug)]
 pub(super) struct Reply {
     pub(super) word: Word,
     pub(super) redis_ms: u64,
     pub(super) seq: u64,
+    /// 0 from scripts that refuse before they look at it.
+    pub(super) event_ms: u64,
     rest: Vec<Value>,
 }
 
 impl Reply {
-    /// The part with this number behind the three first, empty when there is none.
+    /// The part with this number behind the four first, empty when there is none.
     pub(super) fn bytes(&self, n: usize) -> &[u8] {
         self.rest.get(n).and_then(Value::as_bytes).unwrap_or_default()
     }
 
-    /// The list behind the three first with this number.
+    /// The list behind the four first with this number.
     pub(super) fn list(&self, n: usize) -> &[Value] {
         match self.rest.get(n) {
             Some(Value::Array(values)) => values,
@@ -271,7 +277,8 @@ pub(super) fn read_reply(value: Value) -> Result<Reply, InventoryError> {
     };
     let redis_ms = parts.next().and_then(|value| value.as_u64()).unwrap_or_default();
     let seq = parts.next().and_then(|value| value.as_u64()).unwrap_or_default();
-    Ok(Reply { word, redis_ms, seq, rest: parts.collect() })
+    let event_ms = parts.next().and_then(|value| value.as_u64()).unwrap_or_default();
+    Ok(Reply { word, redis_ms, seq, event_ms, rest: parts.collect() })
 }
 
 /// What the client library says, without a kind of its own, of a command for which it had no connection: it was not sent.

@@ -25,7 +25,7 @@ pub(super) async fn run(app: &App) -> anyhow::Result<()> {
 
 async fn sweep(app: &App, event: &Arc<EventFacts>) -> Result<(), InventoryError> {
     let swept = app.inventory.sweep(event).await?;
-    let now_ms = app.inventory.now_ms();
+    let now_ms = app.inventory.event_ms(event.id);
     let wire = |hold: &HoldRecord| hold.to_wire(event, now_ms);
     for hold in &swept.expired {
         app.sender.to_identity(hold.identity, &Push::HoldExpired { hold: wire(hold) });

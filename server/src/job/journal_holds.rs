@@ -22,9 +22,12 @@ const TICK: Duration = Duration::from_millis(40);
 /// After a round that failed; the stream keeps what comes meanwhile, and what it does not keep is copied.
 const FAILED_PAUSE: Duration = Duration::from_millis(250);
 /// How often a node says that it lives and looks for journals nobody writes.
-const BEAT_INTERVAL: Duration = Duration::from_secs(1);
-/// A node that was silent for so long is taken for dead.
+const BEAT_INTERVAL: Duration = Duration::from_millis(500);
+/// A node that was silent for so long is taken for dead: what it has claimed is free.
 const ALIVE_FOR_MS: u64 = 4_000;
+/// After so long another node goes on with its journals. Sooner, because all that the journal is behind is lost with Redis;
+/// and a writer that was only slow loses nothing, as what it writes late is refused and the other one has it.
+const WRITES_WITHIN_MS: u64 = 1_500;
 /// Events whose streams are read at once; a round goes through all of them in such groups.
 const MAX_EVENTS_AT_ONCE: usize = 32;
 /// Events without open holds that are looked at in one round, in turn: with few of them that is all of them.
@@ -129,14 +132,13 @@ impl Journal<'_> {
         if !new.is_empty() {
             self.others.extend(&new);
             let mut transaction = crate::store::begin(pool).await?;
-            let taken = hold_journal::take(&mut transaction, self.writer, &new).await?;
+            let taken = hold_journal::take(&mut transaction, self.writer, &new, ALIVE_FOR_MS, WRITES_WITHIN_MS).await?;
             transaction.commit().await?;
             self.positions.extend(taken.into_iter().map(|at| (at.event, at)));
         }
         if self.forgotten.elapsed() >= FORGET_INTERVAL {
             self.forgotten = Instant::now();
-            let before_s = (self.app.inventory.now_ms() / 1000).saturating_sub(ANSWERS_KEPT_S);
-            hold_journal::forget_answers(pool, before_s).await?;
+            hold_journal::forget_answers(pool, ANSWERS_KEPT_S).await?;
         }
         Ok(())
     }
@@ -232,12 +234,13 @@ impl Journal<'_> {
         answers: &[JournalAnswer],
     ) -> anyhow::Result<Vec<EventId>> {
         let pool = self.app.store.pool();
+        let to: Vec<_> = to.iter().map(|at| (*at, self.app.inventory.event_ms(at.event))).collect();
         if !self.app.config.notice.tells_holds {
-            return Ok(hold_journal::write(pool, self.writer, to, records, answers).await?);
+            return Ok(hold_journal::write(pool, self.writer, &to, records, answers).await?);
         }
         let mut transaction = store::begin(pool).await?;
         let before = hold_journal::before(&mut *transaction, records).await?;
-        let written = hold_journal::write(&mut *transaction, self.writer, to, records, answers).await?;
+        let written = hold_journal::write(&mut *transaction, self.writer, &to, records, answers).await?;
         let now_ms = self.app.clock.now_ms();
         for (event, rows) in tell::changes(&before, records) {
             if written.contains(&event) {

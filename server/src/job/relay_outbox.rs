@@ -94,7 +94,7 @@ async fn deliver(app: &App, row: &OutboxRow, order: Option<(OrderRow, Order)>) -
 
 async fn sell(app: &App, event: &Arc<EventFacts>, order: &OrderRow) -> anyhow::Result<()> {
     let sold = app.inventory.sell(event, order.id, order.identity, &places(order)).await?.outcome;
-    let server_ms = app.inventory.now_ms();
+    let server_ms = app.inventory.event_ms(event.id);
     let hold = sold.hold.as_ref().map(|hold| hold.to_wire(event, server_ms));
     app.sender.to_identity(order.identity, &Push::HoldUpdate { id: order.hold, hold });
     for Revoked { was, now } in sold.revoked {

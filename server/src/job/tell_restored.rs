@@ -83,7 +83,8 @@ async fn tell(app: &App, restored: &Restored) {
         .for_each_concurrent(MAX_AT_ONCE, |&(identity, hold)| tell_owner(app, &event, identity, hold))
         .await;
     for hold in &restored.revoked {
-        let push = Push::HoldRevoked { hold: hold.to_wire(&event, app.inventory.now_ms()), reason: REASON.into() };
+        let wire = hold.to_wire(&event, app.inventory.event_ms(event.id));
+        let push = Push::HoldRevoked { hold: wire, reason: REASON.into() };
         app.sender.to_identity(hold.identity, &push);
         app.sender.to_identity(hold.identity, &Push::HoldUpdate { id: hold.id, hold: None });
     }
@@ -103,7 +104,7 @@ async fn tell_missing(app: &App, all: Vec<ToldHold>) -> Vec<ToldHold> {
         };
         match found {
             Ok((_, FoundHold::Open(_) | FoundHold::Ended)) => None,
-            Ok((_, FoundHold::Unknown)) if hold.expires_ms <= app.inventory.now_ms() => None,
+            Ok((event, FoundHold::Unknown)) if hold.expires_ms <= app.inventory.event_ms(event.id) => None,
             Ok((event, FoundHold::Unknown)) => {
                 match was_given_up(app, event.id, &told).await {
                     Ok(false) => {}
@@ -111,7 +112,7 @@ async fn tell_missing(app: &App, all: Vec<ToldHold>) -> Vec<ToldHold> {
                     // A word that is not true is worse than one that comes later.
                     Err(_) => return Some(told),
                 }
-                let wire = hold.to_wire(&event, app.inventory.now_ms());
+                let wire = hold.to_wire(&event, app.inventory.event_ms(event.id));
                 let revoked = Push::HoldRevoked { hold: wire, reason: REASON.into() };
                 app.sender.to_identity(hold.identity, &revoked);
                 app.sender.to_identity(hold.identity, &Push::HoldUpdate { id: hold.id, hold: None });
@@ -146,6 +147,6 @@ async fn tell_owner(app: &App, event: &Arc<EventFacts>, identity: IdentityId, id
             return;
         }
     };
-    let hold = open.map(|hold| hold.to_wire(event, app.inventory.now_ms()));
+    let hold = open.map(|hold| hold.to_wire(event, app.inventory.event_ms(event.id)));
     app.sender.to_identity_at(identity, Some(at), &Push::HoldUpdate { id, hold });
 }

@@ -93,7 +93,7 @@ impl Organiser {
         let mut from = 0;
         for _ in 0..MAX_CALLS {
             let (ended, next) = self.inventory.end_holds(facts, from, MAX_ENDED_PER_CALL).await?;
-            let server_ms = self.inventory.now_ms();
+            let server_ms = self.inventory.event_ms(facts.id);
             for hold in ended {
                 let push = Push::HoldRevoked { hold: hold.to_wire(facts, server_ms), reason: "cancelled".to_owned() };
                 self.sender.to_identity(hold.identity, &push);

@@ -50,7 +50,7 @@ pub struct JournalAnswer {
     pub key: Vec<u8>,
     /// Fingerprint and answer.
     pub answer: Vec<u8>,
-    /// Redis' clock in seconds when it was given.
+    /// The event's time in seconds when it was given.
     pub given_s: u64,
 }
 
@@ -81,7 +81,8 @@ pub async fn leave(executor: impl PgExecutor<'_>, writer: Uuid) -> Result<(), St
     Ok(())
 }
 
-/// Takes over the journals of these events that no living node writes; returns all of them that are this node's now.
+/// Takes over the journals of these events whose writers have said nothing for `patience_ms`; returns all of them that are
+/// this node's now. `for_ms`: what every node says to [`beat`].
 ///
 /// # Errors
 /// When Postgres cannot answer.
@@ -89,6 +90,8 @@ pub async fn take(
     transaction: &mut PgConnection,
     writer: Uuid,
     events: &[EventId],
+    for_ms: u64,
+    patience_ms: u64,
 ) -> Result<Vec<JournalPosition>, StoreError> {
     let events: Vec<Uuid> = events.iter().map(|event| event.uuid()).collect();
     // Events that were opened before there was a journal.
@@ -104,10 +107,12 @@ pub async fn take(
          where p.event_id = any($2)
            and (p.writer is null or p.writer = $1 or not exists (
              select 1 from journal_writers w
-             where w.writer = p.writer and w.alive_until_ms > (extract(epoch from clock_timestamp()) * 1000)::bigint))
+             where w.writer = p.writer
+               and w.alive_until_ms > (extract(epoch from clock_timestamp()) * 1000)::bigint + $3))
          returning event_id, epoch, seq, step, copy_n, is_whole",
         writer,
-        &events
+        &events,
+        for_ms.saturating_sub(patience_ms).cast_signed()
     )
     .fetch_all(transaction)
     .await?;
@@ -125,7 +130,7 @@ pub async fn take(
 }
 
 /// Writes records and answers and moves to these positions, for the events that are still this writer's, in this epoch and
-/// copy; returns those. Each identity of an event at most once. Not waited for by the disk: what is lost with Postgres'
+/// copy; returns those. Each position comes with the event's time now: see [`event_ms`]. Each identity of an event at most once. Not waited for by the disk: what is lost with Postgres'
 /// last moments is lost only if Redis goes at the same time.
 ///
 /// # Errors
@@ -133,7 +138,7 @@ pub async fn take(
 pub async fn write(
     executor: impl PgExecutor<'_>,
     writer: Uuid,
-    to: &[JournalPosition],
+    to: &[(JournalPosition, u64)],
     records: &[JournalRecord],
     answers: &[JournalAnswer],
 ) -> Result<Vec<EventId>, StoreError> {
@@ -144,36 +149,38 @@ pub async fn write(
     let moved = sqlx::query_scalar!(
         r#"with quick as materialized (select set_config('synchronous_commit', 'off', true)),
            moved as (
-             update journal_positions p set seq = t.seq, step = t.step
-             from quick, unnest($2::uuid[], $3::integer[], $4::integer[], $5::bigint[], $6::bigint[])
-               as t(event_id, epoch, copy_n, seq, step)
+             update journal_positions p set seq = t.seq, step = t.step,
+               clock_ahead_ms = t.event_ms - (extract(epoch from clock_timestamp()) * 1000)::bigint
+             from quick, unnest($2::uuid[], $3::integer[], $4::integer[], $5::bigint[], $6::bigint[], $7::bigint[])
+               as t(event_id, epoch, copy_n, seq, step, event_ms)
              where p.event_id = t.event_id and p.epoch = t.epoch and p.copy_n = t.copy_n and p.writer = $1
              returning p.event_id, p.copy_n),
            kept as (
              insert into journal_records (event_id, identity_id, seq, copy_n, has_hold, record)
              select event_id, identity_id, seq, copy_n, has_hold, record
-             from unnest($7::uuid[], $8::uuid[], $9::bigint[], $10::boolean[], $11::bytea[])
+             from unnest($8::uuid[], $9::uuid[], $10::bigint[], $11::boolean[], $12::bytea[])
                as t(event_id, identity_id, seq, has_hold, record) join moved using (event_id)
              on conflict (event_id, identity_id) do update
              set seq = excluded.seq, copy_n = excluded.copy_n, has_hold = excluded.has_hold, record = excluded.record),
            gone as (
              delete from journal_records r
-             using unnest($12::uuid[], $13::uuid[]) as t(event_id, identity_id) join moved using (event_id)
+             using unnest($13::uuid[], $14::uuid[]) as t(event_id, identity_id) join moved using (event_id)
              where r.event_id = t.event_id and r.identity_id = t.identity_id),
            answers as (
              insert into journal_answers (event_id, identity_id, answer_key, answer, given_s)
              select event_id, identity_id, answer_key, answer, given_s
-             from unnest($14::uuid[], $15::uuid[], $16::bytea[], $17::bytea[], $18::bigint[])
+             from unnest($15::uuid[], $16::uuid[], $17::bytea[], $18::bytea[], $19::bigint[])
                as t(event_id, identity_id, answer_key, answer, given_s) join moved using (event_id)
              on conflict (event_id, identity_id, answer_key) do update
              set answer = excluded.answer, given_s = excluded.given_s)
            select event_id as "event_id!" from moved"#,
         writer,
-        &event_ids(&mut to.iter().map(|to| to.event)),
-        &to.iter().map(|to| to.epoch.cast_signed()).collect::<Vec<_>>(),
-        &to.iter().map(|to| to.copy_n.cast_signed()).collect::<Vec<_>>(),
-        &to.iter().map(|to| to.seq.cast_signed()).collect::<Vec<_>>(),
-        &to.iter().map(|to| to.step.cast_signed()).collect::<Vec<_>>(),
+        &event_ids(&mut to.iter().map(|(to, _)| to.event)),
+        &to.iter().map(|(to, _)| to.epoch.cast_signed()).collect::<Vec<_>>(),
+        &to.iter().map(|(to, _)| to.copy_n.cast_signed()).collect::<Vec<_>>(),
+        &to.iter().map(|(to, _)| to.seq.cast_signed()).collect::<Vec<_>>(),
+        &to.iter().map(|(to, _)| to.step.cast_signed()).collect::<Vec<_>>(),
+        &to.iter().map(|(_, event_ms)| event_ms.cast_signed()).collect::<Vec<_>>(),
         &event_ids(&mut kept.iter().map(|(record, _)| record.event)),
         &kept.iter().map(|(record, _)| record.identity.uuid()).collect::<Vec<_>>(),
         &kept.iter().map(|(record, _)| record.seq.cast_signed()).collect::<Vec<_>>(),
@@ -261,6 +268,37 @@ pub async fn begin_epoch(executor: impl PgExecutor<'_>, event: EventId, epoch: u
     .execute(executor)
     .await?;
     Ok(())
+}
+
+/// The event's time now, as the journal carries it by Postgres' clock from one Redis to the next: holds end by it, and Redis'
+/// clock may have been moved, or be another's. `None` before anything was written.
+///
+/// # Errors
+/// When Postgres cannot answer.
+pub async fn event_ms(executor: impl PgExecutor<'_>, event: EventId) -> Result<Option<u64>, StoreError> {
+    let now_ms = sqlx::query_scalar!(
+        r#"select (extract(epoch from clock_timestamp()) * 1000)::bigint + clock_ahead_ms as "now_ms!"
+           from journal_positions where event_id = $1 and clock_ahead_ms is not null"#,
+        event.uuid()
+    )
+    .fetch_optional(executor)
+    .await?;
+    Ok(now_ms.map(i64::cast_unsigned))
+}
+
+/// How far the journal has followed this life; `None` when it follows another one.
+///
+/// # Errors
+/// When Postgres cannot answer.
+pub async fn seq_of(executor: impl PgExecutor<'_>, event: EventId, epoch: u32) -> Result<Option<u64>, StoreError> {
+    let seq = sqlx::query_scalar!(
+        "select seq from journal_positions where event_id = $1 and epoch = $2",
+        event.uuid(),
+        epoch.cast_signed()
+    )
+    .fetch_optional(executor)
+    .await?;
+    Ok(seq.map(i64::cast_unsigned))
 }
 
 /// Until where the journal knew all of the last life that it followed to its end: epoch and seq. `None` when it never did.
@@ -353,19 +391,33 @@ pub async fn answers_of_event(
         .collect())
 }
 
-/// Forgets answers given before then; how many. At most 10,000 a call.
+/// Forgets answers that were given longer ago than this, by each event's own time; how many. At most 10,000 a call.
 ///
 /// # Errors
 /// When Postgres cannot answer.
-pub async fn forget_answers(executor: impl PgExecutor<'_>, before_s: u64) -> Result<u64, StoreError> {
+pub async fn forget_answers(executor: impl PgExecutor<'_>, kept_s: u64) -> Result<u64, StoreError> {
     let done = sqlx::query!(
-        "delete from journal_answers a using (select tableoid, ctid from journal_answers where given_s < $1 limit 10000) b
+        "delete from journal_answers a using (
+           select o.tableoid, o.ctid from journal_answers o left join journal_positions p using (event_id)
+           where o.given_s < extract(epoch from clock_timestamp())::bigint + coalesce(p.clock_ahead_ms, 0) / 1000 - $1
+           limit 10000) b
          where a.tableoid = b.tableoid and a.ctid = b.ctid",
-        before_s.cast_signed()
+        kept_s.cast_signed()
     )
     .execute(executor)
     .await?;
     Ok(done.rows_affected())
+}
+
+/// A record with a hold in it, and the event's time now, as the journal knows both.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct JournalledHold {
+    /// Of which event.
+    pub event: EventId,
+    /// The bytes.
+    pub record: Vec<u8>,
+    /// See [`event_ms`].
+    pub event_ms: Option<u64>,
 }
 
 /// Records of the identity with a hold in it, as the journal was last written; at most `most`.
@@ -376,13 +428,21 @@ pub async fn with_hold(
     executor: impl PgExecutor<'_>,
     identity: IdentityId,
     most: u32,
-) -> Result<Vec<(EventId, Vec<u8>)>, StoreError> {
+) -> Result<Vec<JournalledHold>, StoreError> {
     let rows = sqlx::query!(
-        "select event_id, record from journal_records where identity_id = $1 and has_hold limit $2",
+        r#"select r.event_id, r.record,
+             (extract(epoch from clock_timestamp()) * 1000)::bigint + p.clock_ahead_ms as event_ms
+           from journal_records r left join journal_positions p using (event_id)
+           where r.identity_id = $1 and r.has_hold limit $2"#,
         identity.uuid(),
         i64::from(most)
     )
     .fetch_all(executor)
     .await?;
-    Ok(rows.into_iter().map(|row| (EventId::from_uuid(row.event_id), row.record)).collect())
+    let hold = |event, record, event_ms: Option<i64>| JournalledHold {
+        event: EventId::from_uuid(event),
+        record,
+        event_ms: event_ms.map(i64::cast_unsigned),
+    };
+    Ok(rows.into_iter().map(|row| hold(row.event_id, row.record, row.event_ms)).collect())
 }

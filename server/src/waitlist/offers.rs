@@ -238,7 +238,7 @@ impl Waitlist {
     }
 
     async fn tell(&self, facts: &EventFacts, hold: &HoldRecord) {
-        let wire = hold.to_wire(facts, self.0.inventory.now_ms());
+        let wire = hold.to_wire(facts, self.0.inventory.event_ms(facts.id));
         tracing::info!(event = %facts.id, identity = %hold.identity, hold = %hold.id, "an offer to the waitlist");
         self.0.sender.to_identity(hold.identity, &Push::WaitlistOffer { hold: wire.clone() });
         self.0.sender.to_identity(hold.identity, &Push::HoldUpdate { id: hold.id, hold: Some(wire) });
@@ -253,7 +253,7 @@ impl Waitlist {
         waiting: &[Wish],
         is_all: bool,
     ) -> Result<(), WaitlistError> {
-        let now_ms = self.0.inventory.now_ms();
+        let now_ms = self.0.inventory.event_ms(facts.id);
         let keep_ms = self.0.config.keep_longest.as_millis() as u64;
         let is_wanted = |code: &str| !is_all || waiting.iter().any(|place| wants(place, code));
         let seats: Vec<SeatIndex> = kept

@@ -1,6 +1,7 @@
 //! Losing Redis in the middle of a sale: what was promised to a buyer is still true afterwards.
 
 pub(crate) mod audit;
+mod clock;
 mod dead_node;
 mod fence;
 pub(crate) mod journal;

@@ -1,11 +1,15 @@
 -- expire: ends what is due, names the holds that will end soon, forgets identities nobody needs any more. Any node, often.
--- ARGV[2]  most holds to end I4. Flag 4: the clock is right, time has passed; 8: it was moved, correct for it.
--- Answers  {'swept', Redis' clock, seq, caught up 0/1, open holds, ended holds, holds with 60 s left, with 15 s left, jump
---          of the clock in ms}: each list is identity c16, length I2, hold bytes. Publishes what became available, as one
+-- ARGV[2]  most holds to end I4, ms that have passed since the last sweep I8. Flag BELIEVE_CLOCK: the clock is right,
+--          time has passed; CORRECT_CLOCK: it was moved, correct for all but what has passed.
+-- Answers  {'swept', Redis' clock, seq, the event's time, caught up 0/1, open holds, ended holds, holds with 60 s left, with
+--          15 s left, jump of the clock in ms}: each list is identity c16, length I2, hold bytes. Publishes what became available, as one
 --          change.
-local most = unpack('<I4', body)
-if flags >= 8 then
-  skew, jump = skew + jump, 0
+local most, passed = unpack('<I4I8', body)
+-- Another node may have corrected it meanwhile.
+local MOVED_MS = 10000
+if floor(flags / CORRECT_CLOCK) % 2 == 1 and (jump > MOVED_MS or jump < -MOVED_MS) then
+  skew, jump, now = skew + jump - passed, 0, now + passed
+  high = now
 end
 local is_caught_up = expire_due(most)
 

@@ -3,7 +3,7 @@
 -- first and writes last. key.rs lists the keys, record.rs is the layout of the records in Rust.
 -- KEYS[1]  {event}:epoch:m, the event's meta. Every other key of this life shares its beginning.
 -- ARGV[1]  the packed head of the call (call.rs), ARGV[2] the verb's own packed body.
--- Returns  {word, Redis' clock in ms, seq, ..}:
+-- Returns  {word, Redis' clock in ms, seq, the event's time in ms, ..}; without that time where it ends before it is known:
 --   lost          no meta: this life of the event is not in this Redis
 --   behind        seq is lower than one the caller has seen: an old copy of the data
 --   late          the caller has given up
@@ -36,7 +36,7 @@ local KEEP_MS = 600000
 local MAX_INLINE_ANSWERS, ANSWER_BUCKET_MS = 4, 300000
 -- Changes kept for nodes that lost a message and for the journal; cut once in so many changes.
 local MAX_CHANGES, CUT_EVERY = '4096', 64
--- An answer: code B, epoch I4, seq I6, Redis' clock I6, length of the hold I2 (or this mark), hold, the verb's own.
+-- An answer: code B, epoch I4, seq I6, the event's time I6, length of the hold I2 (or this mark), hold, the verb's own.
 local HEAD, CURRENT_HOLD = 17, 65535
 -- Bytes of a price group: tier B, price I7, fee I7.
 local GROUP = 15
@@ -60,9 +60,10 @@ if revision > m_revision then
   call('SETRANGE', meta_key, 0, pack('<BBBI4I8I4I4', 1, state, m_flags, epoch, revision, limit, ttl))
 end
 
--- The event's time never goes back, and stands still over a jump until the sweeper has judged it (flag 4: believe it).
+-- The event's time never goes back, and stands still over a jump until the sweeper has judged it. It
+-- is what holds end by and what buyers are told; Redis' own clock only says that it passes.
 local now, jump = raw - skew, 0
-if now < high or (open > 0 and now - high > JUMP_MS and flags % 8 < 4) then
+if now < high or (open > 0 and now - high > JUMP_MS and floor(flags / BELIEVE_CLOCK) % 2 == 0) then
   now, jump = high, now - high
 else
   high = now
@@ -105,8 +106,8 @@ if key ~= NO_KEY and record then
     end
   end
   if found then
-    if found_print ~= print then return { 'key_reused', raw, seq } end
-    return { 'replayed', raw, seq, found, hold }
+    if found_print ~= print then return { 'key_reused', raw, seq, now } end
+    return { 'replayed', raw, seq, now, found, hold }
   end
 end
 

@@ -13,4 +13,4 @@ for at = 1, #ended, 22 do
   local id, ended_ms = unpack('<c16I6', ended, at)
   if id == body and ended_ms + KEEP_MS > now then is_over = 1 end
 end
-return { 'done', raw, seq, '', hold, is_over }
+return { 'done', raw, seq, now, '', hold, is_over }

@@ -1,1 +1,1 @@
-return { 'done', raw, seq, answer, hold }
+return { 'done', raw, seq, now, answer, hold }

@@ -1,1 +1,1 @@
-return { 'done', raw, seq, answer, hold, table.concat(revoked), go_on }
+return { 'done', raw, seq, now, answer, hold, table.concat(revoked), go_on }

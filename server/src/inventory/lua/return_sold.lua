@@ -1,1 +1,1 @@
-return { 'done', raw, seq, answer, hold, revoked }
+return { 'done', raw, seq, now, answer, hold, revoked }

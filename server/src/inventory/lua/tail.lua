@@ -1,7 +1,7 @@
 -- Last part of every script that may change something: the answer, the caller's record, one change of the map as one seq,
 -- one entry of the stream and one message.
 if map_changes then seq = seq + 1 end
-local answer = pack('<BI4I6I6I2', code, epoch, seq, raw, code < 20 and CURRENT_HOLD or 0) .. extra
+local answer = pack('<BI4I6I6I2', code, epoch, seq, now, code < 20 and CURRENT_HOLD or 0) .. extra
 local remembers = key ~= NO_KEY and is_remembered
 if remembers or record_changes then
   -- Answers that said "with the current hold" keep the hold they meant.
@@ -53,7 +53,7 @@ if map_changes or record_changes or others_n > 0 then
   local feed
   local changes, entry = base .. 'c', format('%d', seq)
   if map_changes then
-    feed = pack('<I4I8I8I2I2', epoch, seq, raw, #seat_words / 4, #area_words / 8) .. seat_words .. area_words
+    feed = pack('<I4I8I8I2I2', epoch, seq, now, #seat_words / 4, #area_words / 8) .. seat_words .. area_words
     if others_n > 0 then
       others[others_n + 1], others[others_n + 2] = 'f', feed
     elseif record_changes then

@@ -1,19 +1,18 @@
 -- Shared by the verbs that add to a hold: what comes before the places are looked at.
 -- Order of refusals: admission_required, event state, hold_locked (then the verb's own, and the limit).
--- Flags of the call: 1 the caller must be admitted, 2 seats cannot be picked in their section (hold.lua), 16 the last argument is the
--- rules: mask of the allocations that are open now I4, and what the verb says of them, 32 the caller wants to know when its
--- prices are old ones.
-if floor(flags / 32) % 2 == 1 and revision < m_revision then return { 'stale', raw, seq } end
+-- Flags of the call: NEEDS_ADMISSION, HAS_RULES the last argument is the rules: mask of the allocations that are open now I4, and
+-- what the verb says of them, WANTS_FRESH the caller wants to know when its prices are old ones.
+if floor(flags / WANTS_FRESH) % 2 == 1 and revision < m_revision then return { 'stale', raw, seq } end
 -- Sold out is a fact and no gate: what is available again is sold at once, unless somebody waits for it.
 if m_state == 4 and available > 0 and floor(m_flags / 2) % 2 == 0 then m_state = 2 end
-local rules = floor(flags / 16) % 2 == 1 and ARGV[#ARGV]
+local rules = floor(flags / HAS_RULES) % 2 == 1 and ARGV[#ARGV]
 -- Allocations whose seats the caller may take: those unlocked and still open.
 local opened = unlocked ~= 0 and rules and bit.band(unlocked, (unpack('<I4', rules))) or 0
 local COMPANION_RULE, ORPHAN_SEAT, MISSED = 33, 34, 36
 local is_new, old_id, old_seats, old_areas = true, '', '', ''
 local hold_flags, hold_id, expires = 0, new_id, now + m_ttl
 local groups, seats, areas, used = '', '', '', bought
-if flags % 2 == 1 and admitted <= now then
+if floor(flags / NEEDS_ADMISSION) % 2 == 1 and admitted <= now then
   code, is_remembered = ADMISSION_REQUIRED, false
 elseif m_state ~= 2 and not (m_state == 1 and opened ~= 0) then
   code = m_state == 3 and PAUSED or m_state == 4 and SOLD_OUT or NOT_ON_SALE

@@ -173,7 +173,7 @@ async fn refusals_of_best_seats_come_in_the_stated_order() {
         let (ann, bob) = (IdentityId::generate(), IdentityId::generate());
         let order = OrderId::generate();
         let hold = shelf.held(ann, &[0, 1, 2, 3, 4]).await;
-        let until_ms = shelf.inventory.now_ms() + 100_000;
+        let until_ms = shelf.now_ms() + 100_000;
         shelf.inventory.lock(&shelf.event, ann, hold.id, order, until_ms).await.expect("Redis answers");
         let ask = async |facts: &EventFacts, identity, seats: &[u32]| {
             let caller = seatwire::inventory::Caller { event: Arc::new(facts.clone()), ..shelf.caller(identity) };

@@ -68,8 +68,6 @@ struct Run {
     remembered_holds: HashMap<(IdentityId, String), Remembered<HoldOutcome>>,
     remembered_changes: HashMap<(IdentityId, String), Remembered<ChangeOutcome>>,
     followed: following::Followed,
-    /// How far the event's clock was moved ahead of Redis'.
-    ahead_ms: u64,
     log: Vec<String>,
     /// Rows of ten.
     shape: SeatShape,
@@ -114,7 +112,6 @@ async fn run(seed: u64, operations: u32) {
         holds: Vec::new(),
         remembered_holds: HashMap::new(),
         remembered_changes: HashMap::new(),
-        ahead_ms: 0,
         log: Vec::new(),
         shape: SeatShape {
             runs: (0..4).map(|row| SeatRun { first: ROW * row, len: ROW }).collect(),
@@ -202,7 +199,6 @@ impl Run {
             _ => {
                 self.shelf.pass_ms(&self.operator, STEP_MS).await;
                 self.note("time".into());
-                self.ahead_ms += STEP_MS;
             }
         }
     }
@@ -219,9 +215,9 @@ impl Run {
     }
 
     async fn sweep(&mut self) {
-        let before_ms = self.shelf.inventory.now_ms() + self.ahead_ms;
+        let before_ms = self.shelf.now_ms();
         let swept = self.shelf.inventory.sweep(&self.shelf.event).await.expect("Redis answers");
-        let after_ms = self.shelf.inventory.now_ms() + self.ahead_ms;
+        let after_ms = self.shelf.now_ms();
         self.note(format!("sweep {:?}", swept.expired.iter().map(|hold| hold.identity).collect::<Vec<_>>()));
         for hold in &swept.expired {
             assert!(hold.expires_ms <= after_ms, "{hold:?} ended too early");
@@ -250,7 +246,7 @@ impl Run {
         self.agree("the position", &self.shelf.position().await, &(1, self.model.seq));
         for identity in self.people.clone() {
             let found = self.shelf.open_hold(identity).await;
-            let now_ms = self.shelf.inventory.now_ms() + self.ahead_ms;
+            let now_ms = self.shelf.now_ms();
             self.agree("an open hold", &found, &self.model.open_hold(identity, now_ms));
         }
     }

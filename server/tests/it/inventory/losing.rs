@@ -230,8 +230,8 @@ async fn a_command_that_comes_too_late_does_nothing() {
     assert!(matches!(error, InventoryError::Unavailable(_)), "a read changes nothing: {error:?}");
     assert!(asleep < SOON, "{asleep:?}");
     // The deadline passes while the command lies in Redis' socket.
-    let deadline_ms = shelf.inventory.now_ms() + 100;
-    eventually("the deadline", || async { (shelf.inventory.now_ms() > deadline_ms).then_some(()) }).await;
+    let deadline_ms = shelf.now_ms() + 100;
+    eventually("the deadline", || async { (shelf.now_ms() > deadline_ms).then_some(()) }).await;
     shelf.redis.signal("CONT");
     healed("Redis to wake", || shelf.inventory.open_hold(&shelf.event, ann)).await;
     assert_eq!(seats_of(&shelf.open_hold(ann).await.expect("held before")), [1]);
@@ -311,4 +311,22 @@ async fn a_postgres_that_is_slow_while_the_truth_is_read_costs_no_further_epoch(
         slow.rollback().await.expect("ends");
     });
     assert_eq!(map.epoch, 2);
+}
+
+#[tokio::test]
+async fn an_older_copy_of_a_life_is_seen_by_the_journal_when_no_node_lives_that_saw_more() {
+    let shelf = Shelf::new().await;
+    let ann = IdentityId::generate();
+    shelf.held(ann, &[1]).await;
+    let meta = format!("{{{}}}:1:m", shelf.event.id);
+    let copy = format!("{meta}.copy");
+    shelf.redis_cli(&["COPY", &meta, &copy]).await;
+    shelf.held(ann, &[2]).await;
+    let journalled = "update journal_positions set seq = 2, is_whole = true";
+    sqlx::query(journalled).execute(shelf.store.pool()).await.expect("writes");
+    let as_it_is = shelf.another_node().await.read_map(&shelf.event).await.expect("Redis answers");
+    assert_eq!((as_it_is.epoch, as_it_is.seq), (1, 2), "no older than the journal");
+    shelf.redis_cli(&["COPY", &copy, &meta, "REPLACE"]).await;
+    let map = shelf.another_node().await.read_map(&shelf.event).await.expect("Redis answers");
+    assert_eq!(map.epoch, 2, "a life that has gone back is over");
 }

@@ -46,7 +46,7 @@ async fn refusals_of_what_names_a_hold_come_in_the_stated_order_and_change_nothi
     let (shelf, shape) = strict().await;
     let (ann, bob) = (IdentityId::generate(), IdentityId::generate());
     let (order, other) = (OrderId::generate(), OrderId::generate());
-    let until_ms = shelf.inventory.now_ms() + 1_000_000;
+    let until_ms = shelf.now_ms() + 1_000_000;
     let hold = shelf.held(ann, &[0, 1, 4, 5, 6]).await;
     shelf.hold_area(ann, 1, 1).await;
     let lapsed = shelf.held(bob, &[20]).await;
@@ -112,7 +112,7 @@ async fn an_order_is_settled_as_postgres_says_and_published_once() {
     let places = [(Place::Seat(SeatIndex(1)), 1), (Place::Area(AreaIndex(0)), 2)];
     let hold = shelf.held(ann, &[1]).await;
     shelf.hold_area(ann, 0, 2).await;
-    let until_ms = shelf.inventory.now_ms() + 1_000_000;
+    let until_ms = shelf.now_ms() + 1_000_000;
     shelf.inventory.lock(&shelf.event, ann, hold.id, order, until_ms).await.expect("Redis answers");
     let (_, seq) = shelf.position().await;
     // Verb; how many changes were published by then; map and what is left of the area.
@@ -164,10 +164,10 @@ async fn a_life_is_begun_filled_and_opened_once_whatever_is_said_twice_or_comes_
     let key = |name: &str| format!("{{{}}}:{name}", shelf.event.id);
     let (old, new, newest) = (key("7:m"), key("8:m"), key("epoch"));
     let seats = key("8:s");
-    let begin = async |epoch: &str| word(&eval(&client, BEGIN, &[&old, &newest], &[epoch]).await);
+    let begin = async |epoch: &str| word(&eval(&client, BEGIN, &[&old, &newest], &[epoch, "1700000000000"]).await);
     let fill = async |value: &str| eval(&client, FILL, &[&new], &["MSET", &seats, value]).await.as_i64();
     let meta = "m".repeat(120);
-    let open = async |epoch: &str| word(&eval(&client, OPEN, &[&new, &newest], &[epoch, &meta, "1"]).await);
+    let open = async |epoch: &str| word(&eval(&client, OPEN, &[&new, &newest], &[epoch, &meta, "1", "0"]).await);
     let read = async |key: &str| client.get::<Option<Bytes>, _>(key).await.expect("reads");
 
     let () = client.set(&old, "the life before", None, None, false).await.expect("writes");

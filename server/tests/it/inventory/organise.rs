@@ -2,6 +2,7 @@
 //! was published.
 
 use super::shelf::{Shelf, indices, refused, seats_of};
+use fred::interfaces::ClientLike;
 use seatwire::catalogue::EventFacts;
 use seatwire::inventory::{
     Caller, ChangeOutcome, HoldOutcome, Kept, NewOffer, OfferOutcome, Place, Refusal, ReleaseWhat,
@@ -129,7 +130,7 @@ async fn holds_end_with_a_cancelled_event_but_for_those_being_paid() {
         holds.push(shelf.held(identity, &[seat]).await);
     }
     shelf.hold_area(people[0], 0, 2).await;
-    let until_ms = shelf.inventory.now_ms() + 100_000;
+    let until_ms = shelf.now_ms() + 100_000;
     shelf.inventory.lock(&shelf.event, people[4], holds[4].id, OrderId::generate(), until_ms).await.expect("locked");
     let (_, before) = shelf.position().await;
     let open = shelf.inventory.end_holds(&shelf.event, 0, 64).await.expect("Redis answers");
@@ -282,7 +283,7 @@ async fn an_offer_is_made_of_what_is_kept_once_and_ends_like_a_hold() {
     };
     assert!(offer.is_offer && seats_of(&offer) == [0, 30] && offer.lines.len() == 3, "{offer:?}");
     assert_eq!((offer.lines[0].price_minor, offer.lines[1].price_minor), (4500, 2000), "each at its tier");
-    let life_ms = offer.expires_ms - shelf.inventory.now_ms();
+    let life_ms = offer.expires_ms - shelf.now_ms();
     assert!((50_000..=60_000).contains(&life_ms), "{life_ms}");
     assert_eq!(shelf.kept_seats().await, [1]);
     let again = shelf.inventory.offer(&sold_out, bob, &offer_of(&[1], &[])).await.expect("Redis answers");
@@ -293,7 +294,9 @@ async fn an_offer_is_made_of_what_is_kept_once_and_ends_like_a_hold() {
     let longer = shelf.extend(bob, offer.id).await;
     assert_eq!(longer, ChangeOutcome::Refused(Refusal::ExtendRefused { is_offer: true }), "others wait behind it");
 
-    shelf.move_clock_ms(61_000).await;
+    let client = shelf.plain_client().await;
+    shelf.pass_ms(&client, 61_000).await;
+    client.quit().await.expect("quits");
     let swept = shelf.inventory.sweep(&sold_out).await.expect("Redis answers");
     assert_eq!(swept.expired.iter().map(|hold| hold.id).collect::<Vec<_>>(), [offer.id]);
     assert_eq!(shelf.kept_seats().await, [0, 1, 30], "kept again");

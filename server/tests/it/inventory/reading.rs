@@ -48,7 +48,7 @@ async fn hold_read_says_what_is_behind_a_holds_id_and_to_nobody_else() {
     let shelf = Shelf::with(|facts| facts.rules.hold_ttl_ms = 15_000).await;
     let [ann, bob, cat, dan, eve] = std::array::from_fn(|_| IdentityId::generate());
     let order = OrderId::generate();
-    let until_ms = shelf.inventory.now_ms() + 5_000_000;
+    let until_ms = shelf.now_ms() + 5_000_000;
     let (open, lapsed, locked) =
         (shelf.held(ann, &[1]).await.id, shelf.held(bob, &[2]).await.id, shelf.held(cat, &[3]).await.id);
     let given_back = shelf.held(dan, &[4]).await.id;

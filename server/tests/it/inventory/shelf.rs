@@ -167,6 +167,11 @@ impl Shelf {
         self.inventory.open_hold(&self.event, identity).await.expect("Redis answers")
     }
 
+    /// The event's time.
+    pub(crate) fn now_ms(&self) -> u64 {
+        self.inventory.event_ms(self.event.id)
+    }
+
     /// Moves Redis' clock, as the event sees it: its record of where the clock stood moves the other way, and with it
     /// everything that is compared with the clock.
     pub(crate) async fn move_clock_ms(&self, by_ms: i64) {
@@ -191,6 +196,8 @@ impl Shelf {
             let high = i64::from_le_bytes(meta[31..39].try_into().expect("eight bytes")) + by_ms;
             let bytes = fred::types::Value::from(&high.to_le_bytes()[..]);
             let _: u64 = client.setrange(&key, 31, bytes).await.expect("Redis answers");
+            // So that the node knows, too.
+            self.position().await;
         }
     }
 

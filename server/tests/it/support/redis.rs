@@ -11,7 +11,12 @@ pub(crate) struct Redis {
     folder: PathBuf,
     guard: Option<Child>,
     extra: Vec<String>,
+    /// Whether its clock can be moved.
+    has_own_clock: bool,
 }
+
+/// Moves the clock a program sees.
+const CLOCK: &str = include_str!("clock.c");
 
 impl Redis {
     /// Starts one.
@@ -24,6 +29,28 @@ impl Redis {
         let mut redis = Self::prepare(extra);
         redis.restart().await;
         redis
+    }
+
+    /// Starts one whose clock can be moved, also before it is started again.
+    pub(crate) async fn start_with_own_clock() -> Self {
+        let mut redis = Self::prepare(&[]);
+        redis.has_own_clock = true;
+        redis.move_clock_ms(0);
+        let source = redis.folder.join("clock.c");
+        std::fs::write(&source, CLOCK).expect("writes");
+        // There is one wherever this test was linked.
+        let mut cc = Command::new("cc");
+        cc.args(["-shared", "-fPIC", "-O1", "-o"]).arg(redis.folder.join("clock.so")).arg(&source).arg("-ldl");
+        assert!(cc.status().expect("cc, which also links Rust").success(), "clock.c compiles");
+        redis.restart().await;
+        redis
+    }
+
+    /// How far its clock is ahead of that of this machine, from now on.
+    pub(crate) fn move_clock_ms(&self, ahead_ms: i64) {
+        use std::os::unix::fs::FileExt;
+        let file = std::fs::File::options().create(true).truncate(false).write(true).open(self.folder.join("clock"));
+        file.and_then(|file| file.write_all_at(&ahead_ms.to_le_bytes(), 0)).expect("writes");
     }
 
     /// Starts one that listens on a port of this machine as well; the port.
@@ -46,7 +73,7 @@ impl Redis {
         let number = NEXT.fetch_add(1, Ordering::Relaxed);
         let folder = PathBuf::from(format!("/tmp/seatwire-it-{}-redis{number}", std::process::id()));
         std::fs::create_dir_all(&folder).expect("a folder for redis");
-        Self { folder, guard: None, extra: extra.iter().map(|&text| text.to_owned()).collect() }
+        Self { folder, guard: None, extra: extra.iter().map(|&text| text.to_owned()).collect(), has_own_clock: false }
     }
 
     /// Where its files and its socket are.
@@ -77,7 +104,16 @@ impl Redis {
     async fn begin(&mut self) -> bool {
         // Under a guard, so that the server ends with this process, however it ends.
         let mut command = Command::new(super::program());
-        command.args(["guard", "--", "redis", "-", "redis-server", "--port", "0", "--save", "", "--appendonly", "no"]);
+        command.args(["guard", "--", "redis", "-"]);
+        if self.has_own_clock {
+            let file = |name: &str| self.folder.join(name).display().to_string();
+            command.args([
+                "env",
+                &format!("LD_PRELOAD={}", file("clock.so")),
+                &format!("CLOCK_FILE={}", file("clock")),
+            ]);
+        }
+        command.args(["redis-server", "--port", "0", "--save", "", "--appendonly", "no"]);
         command.arg("--unixsocket").arg(self.socket()).arg("--pidfile").arg(self.pid_file());
         command.arg("--dir").arg(&self.folder).args(&self.extra);
         let child = command.stdin(Stdio::piped()).stdout(Stdio::null()).stderr(Stdio::null()).spawn();

@@ -68,7 +68,7 @@ impl Run {
         answer: Answer<ChangeOutcome>,
         ask: impl FnOnce(&mut Model, u64) -> ChangeOutcome,
     ) {
-        let now_ms = answer.server_ms + self.ahead_ms;
+        let now_ms = answer.server_ms;
         let named = key.map(|key| (identity, key));
         let reused = ChangeOutcome::Refused(Refusal::KeyReused);
         if let Some(known) = named.as_ref().and_then(|named| self.remembered_changes.get(named)) {
@@ -104,11 +104,11 @@ impl Run {
         let of_hold = self.orders.iter().rev().find(is_same).map(|order| order.id);
         let again = of_hold.filter(|_| self.random.random_bool(0.5));
         let order = again.unwrap_or_else(OrderId::generate);
-        let until_ms = self.shelf.inventory.now_ms() + self.ahead_ms + self.random.random_range(0..200_000);
+        let until_ms = self.shelf.now_ms() + self.random.random_range(0..200_000);
         let answer = self.shelf.inventory.lock(&self.shelf.event, identity, hold, order, until_ms).await;
         let answer = answer.expect("Redis answers");
         self.note(format!("{identity} lock {hold} {order}"));
-        let expected = self.model.lock(identity, hold, order, until_ms, answer.server_ms + self.ahead_ms);
+        let expected = self.model.lock(identity, hold, order, until_ms, answer.server_ms);
         self.agree("a lock", &answer.outcome, &expected);
         if matches!(expected, LockOutcome::Locked(_)) && again.is_none() {
             let places = self.model.places(identity);
@@ -130,7 +130,7 @@ impl Run {
         let answer = self.shelf.inventory.unlock(&self.shelf.event, identity, hold, order).await;
         let answer = answer.expect("Redis answers");
         self.note(format!("{identity} unlock {hold} {order}"));
-        let expected = self.model.unlock(identity, hold, order, answer.server_ms + self.ahead_ms);
+        let expected = self.model.unlock(identity, hold, order, answer.server_ms);
         self.agree("an unlock", &answer.outcome, &expected);
     }
 

@@ -72,7 +72,7 @@ impl Run {
             }),
             BestTry::Missed { seq, .. } => {
                 self.agree("the seq of a miss", &seq, &self.model.seq);
-                let now_ms = self.shelf.inventory.now_ms() + self.ahead_ms;
+                let now_ms = self.shelf.now_ms();
                 let expected = self.model.hold_best(identity, &lines, is_together, rule, HoldId::generate(), now_ms);
                 self.agree("a miss", &None, &expected);
             }
@@ -100,7 +100,7 @@ impl Run {
         let wanted = usize::from(wanted);
         let BestTry::Answered(answer) = tried.expect("Redis answers") else {
             // The caller's own old hold is due: no last word before it is ended.
-            let now_ms = self.shelf.inventory.now_ms() + self.ahead_ms;
+            let now_ms = self.shelf.now_ms();
             let is_over = self.model.people.get(&identity).is_some_and(|person| person.is_over(now_ms));
             self.model.expire_due(identity, now_ms);
             self.model.seq = self.shelf.position().await.1;
@@ -136,7 +136,7 @@ impl Run {
         let looked = Looked { seq: self.model.seq - behind, opened };
         let tried = self.shelf.inventory.hold_best(&caller, &[], looked, Some(Nothing::SoldOut)).await;
         self.note(format!("{identity} nothing {behind}"));
-        let now_ms = self.shelf.inventory.now_ms() + self.ahead_ms;
+        let now_ms = self.shelf.now_ms();
         match tried.expect("Redis answers") {
             BestTry::Answered(answer) if answer.outcome == HoldOutcome::Refused(Refusal::SoldOut) => {
                 self.agree("the map that was looked at", &(behind, opened), &(0, unlocked));
@@ -173,7 +173,7 @@ impl Run {
         answer: Answer<HoldOutcome>,
         ask: impl FnOnce(&mut Model, HoldId, u64) -> HoldOutcome,
     ) {
-        let now_ms = answer.server_ms + self.ahead_ms;
+        let now_ms = answer.server_ms;
         let named = key.map(|key| (identity, key));
         if let Some(known) = named.as_ref().and_then(|named| self.remembered_holds.get(named)) {
             // Kept for ten minutes at least; afterwards either is right.

@@ -76,7 +76,7 @@ impl Run {
         lines.extend(areas.iter().map(|&(area, quantity)| self.line(Place::Area(area), quantity)));
         let life_ms = self.random.random_range(20_000..90_000);
         let offer = NewOffer { life_ms, seats, areas };
-        let before_ms = self.shelf.inventory.now_ms() + self.ahead_ms;
+        let before_ms = self.shelf.now_ms();
         let outcome = self.shelf.inventory.offer(&self.shelf.event, identity, &offer).await.expect("Redis answers");
         self.note(format!("{identity} is offered {offer:?}"));
         let (new_id, expires_ms) = match &outcome {
@@ -86,7 +86,7 @@ impl Run {
         let expected = self.model.offer(identity, &lines, new_id, expires_ms);
         self.agree("an offer", &outcome, &expected);
         if let OfferOutcome::Offered(hold) = outcome {
-            let now_ms = self.shelf.inventory.now_ms() + self.ahead_ms;
+            let now_ms = self.shelf.now_ms();
             let (first_ms, last_ms) = (before_ms - super::DOUBT_MS, now_ms + super::DOUBT_MS);
             let has_its_time = (first_ms..=last_ms).contains(&(hold.expires_ms - u64::from(life_ms)));
             self.agree("whether an offer has its time", &has_its_time, &true);
