@@ -2,7 +2,7 @@
 -- Order of checks: take.lua's, then mode_not_allowed, seat_taken, limit_exceeded, companion_rule, orphan_seat.
 -- ARGV[2]  1 when they are together B, counts of price groups B, seats I2, runs I2; then the groups (15 bytes each), the
 --          lines (seat I4, group B), the feed's words of the held seats (I4), and the lengths (I2) of the runs of
---          neighbouring indices that cover the seats in the same order; with flag 2 the seats (I4) that their section does not
+--          neighbouring indices that cover the seats in the same order; with flag BREAKS_MODE the seats (I4) that their section does not
 --          sell by index: only whoever has them already may name them.
 -- ARGV[3..] of each run: its first and last byte in the map, as text (Redis would make text of a number, slowly).
 -- ARGV[#]  the rules, when there are any: behind the mask the orphan rule B, groups of seats of which one must be the
@@ -13,7 +13,7 @@ local lines_at = 7 + GROUP * groups_n
 local words_at = lines_at + 5 * seats_n
 local runs_at = words_at + 4 * seats_n
 local groups_at, map = 7, base .. 's'
-if code == DONE and floor(flags / 2) % 2 == 1 then
+if code == DONE and floor(flags / BREAKS_MODE) % 2 == 1 then
   for at = runs_at + 2 * runs_n, #body, 4 do
     local seat = unpack('<I4', body, at)
     local owner = unpack('<I4', call('GETRANGE', map, seat * 4, seat * 4 + 3))
@@ -69,7 +69,7 @@ elseif code == DONE then
   if #taken > 0 then code, extra = SEAT_TAKEN, table.concat(taken) end
   added_n, lines, words = #added_lines, table.concat(added_lines), table.concat(added_words)
 end
-if code == DONE and used + added_n > m_limit then
+if code == DONE and added_n > 0 and used + added_n > m_limit then
   code, extra = LIMIT_EXCEEDED, pack('<I4I4', m_limit, used)
 elseif code == DONE and rules and added_n > 0 then
   local at = 7

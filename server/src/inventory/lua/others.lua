@@ -31,7 +31,7 @@ local function write_other(r, rests)
   others[#others + 1], others[#others + 2] = r.identity, bytes
 end
 
--- Flags, id, seats, areas and what comes before and between them, of a hold that is not locked.
+-- Id, seats and areas of a hold, locked or not.
 local function parts_of(bytes)
   local hold_flags, id, _, groups_n, seats_n = unpack('<Bc16I6BI2B', bytes)
   local at = 28 + (floor(hold_flags / LOCK) % 2) * 22 + GROUP * groups_n

@@ -81,7 +81,7 @@ elseif code == DONE then
     end
   end
   if code == DONE then
-    local kept_seats, kept_areas, is_used = {}, {}, {}
+    local kept_seats, kept_areas = {}, {}
     for at = 1, #seats, 5 do
       local seat = sub(seats, at, at + 3)
       if is_leaving[seat] then
@@ -90,7 +90,6 @@ elseif code == DONE then
         if owner == HELD_BY + number then free_seat(index) end
       else
         kept_seats[#kept_seats + 1] = sub(seats, at, at + 4)
-        is_used[byte(seats, at + 4)] = true
       end
     end
     for at = 20 + 4 * seats_n, #body, 8 do
@@ -100,7 +99,6 @@ elseif code == DONE then
     for i = 1, #lines do
       if lines[i][3] > 0 then
         kept_areas[#kept_areas + 1] = pack('<I4BI4', lines[i][1], lines[i][2], lines[i][3])
-        is_used[lines[i][2]] = true
       end
     end
     if #kept_seats + #kept_areas == 0 then

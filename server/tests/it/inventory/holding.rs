@@ -1,6 +1,7 @@
 //! Taking seats and giving them back.
 
 use super::shelf::{Shelf, indices, refused, seats_of};
+use fred::interfaces::ClientLike;
 use seatwire::catalogue::EventFacts;
 use seatwire::inventory::{Answer, Caller, ChangeOutcome, HoldOutcome, LockOutcome, Place, Refusal, ReleaseWhat};
 use seatwire_proto::client::AreaQuantity;
@@ -75,7 +76,7 @@ async fn refusals_come_in_the_stated_order() {
     let order = OrderId::generate();
     let hold = shelf.held(ann, &[0, 1, 2, 3, 4]).await;
     shelf.held(bob, &[10]).await;
-    let until_ms = shelf.inventory.now_ms() + 100_000;
+    let until_ms = shelf.now_ms() + 100_000;
     shelf.inventory.lock(&shelf.event, ann, hold.id, order, until_ms).await.expect("Redis answers");
     let ask = async |facts: &EventFacts, identity| {
         let caller = Caller { event: Arc::new(facts.clone()), ..shelf.caller(identity) };
@@ -163,7 +164,7 @@ async fn the_limit_counts_seats_places_and_what_was_bought() {
     assert_eq!(refused(shelf.hold(ann, &[3, 4]).await), Refusal::LimitExceeded { limit: 6, used: 5 });
     assert_eq!(refused(shelf.hold_area(ann, 1, 2).await), Refusal::LimitExceeded { limit: 6, used: 5 });
     let order = OrderId::generate();
-    let until_ms = shelf.inventory.now_ms() + 100_000;
+    let until_ms = shelf.now_ms() + 100_000;
     shelf.inventory.lock(&shelf.event, ann, hold.id, order, until_ms).await.expect("Redis answers");
     let places = [(Place::Seat(SeatIndex(1)), 1), (Place::Seat(SeatIndex(2)), 1), (Place::Area(AreaIndex(1)), 3)];
     shelf.inventory.sell(&shelf.event, order, ann, &places).await.expect("Redis answers");
@@ -187,7 +188,7 @@ async fn places_of_an_area_are_refused_in_the_stated_order() {
     assert_eq!(refused(shelf.hold_area(ann, 0, 2).await), Refusal::AreaFull { remaining: 1 });
     assert_eq!((shelf.position().await, shelf.areas().await), (position, vec![1, 95]), "refusals change nothing");
     let order = OrderId::generate();
-    let until_ms = shelf.inventory.now_ms() + 100_000;
+    let until_ms = shelf.now_ms() + 100_000;
     shelf.inventory.lock(&shelf.event, ann, hold.id, order, until_ms).await.expect("Redis answers");
     assert_eq!(refused(shelf.hold_area(ann, 0, 2).await), Refusal::HoldLocked(order));
     let mut paused = EventFacts::clone(&shelf.event);
@@ -339,7 +340,25 @@ async fn only_seats_that_are_added_must_not_be_picked_where_best_available_is_so
     let bob = IdentityId::generate();
     assert_eq!(refused(shelf.hold(bob, &[30]).await), Refusal::ModeNotAllowed, "somebody else's seats are not his");
     // Of a hold that is over nothing is one's own.
-    shelf.move_clock_ms(700_000).await;
+    let client = shelf.plain_client().await;
+    shelf.pass_ms(&client, 700_000).await;
+    client.quit().await.expect("quits");
     shelf.inventory.sweep(&shelf.event).await.expect("Redis answers");
     assert_eq!(refused(shelf.hold(ann, &[30]).await), Refusal::ModeNotAllowed);
+}
+
+#[tokio::test]
+async fn a_seat_of_ones_own_again_is_nothing_more_also_where_the_limit_was_lowered_meanwhile() {
+    let shelf = Shelf::new().await;
+    let ann = IdentityId::generate();
+    let hold = shelf.held(ann, &[1, 2, 3, 4]).await;
+    let mut facts = EventFacts { revision: 2, ..facts_of(&shelf) };
+    facts.rules.seats_per_identity = 2;
+    let lowered = Arc::new(facts);
+    let ask = async |seats: &[u32]| {
+        let caller = Caller { event: Arc::clone(&lowered), ..shelf.caller(ann) };
+        shelf.try_hold(caller, seats).await.expect("Redis answers").outcome
+    };
+    assert_eq!(ask(&[2, 3]).await, HoldOutcome::Held { hold, added: Vec::new(), is_together: false });
+    assert_eq!(refused(ask(&[2, 5]).await), Refusal::LimitExceeded { limit: 2, used: 4 });
 }

@@ -55,10 +55,21 @@ impl Run {
     /// An allocation is closed or opened again; now and then the event is over, and goes on after all.
     pub(super) async fn organise(&mut self) {
         match self.random.random_range(0..10) {
-            0..7 => self.allocate().await,
-            7 => self.close().await,
+            0..6 => self.allocate().await,
+            6 => self.close().await,
+            7 => self.limit().await,
             _ => self.end_holds().await,
         }
+    }
+
+    /// Another limit, also below what somebody has.
+    async fn limit(&mut self) {
+        let limit = self.random.random_range(1..=self.model.limit.max(6));
+        self.revise(|facts| facts.rules.seats_per_identity = limit);
+        // Whoever asks next brings it.
+        self.shelf.position().await;
+        self.note(format!("limit {limit}"));
+        self.model.limit = limit;
     }
 
     fn revise(&mut self, change: impl FnOnce(&mut EventFacts)) {
@@ -104,7 +115,7 @@ impl Run {
         while let Some(from) = next {
             let ended: Vec<HoldRecord>;
             (ended, next) = self.shelf.inventory.end_holds(&event, from, most).await.expect("Redis answers");
-            let now_ms = self.shelf.inventory.now_ms() + self.ahead_ms;
+            let now_ms = self.shelf.now_ms();
             let ended: Vec<(IdentityId, HoldId)> = ended.iter().map(|hold| (hold.identity, hold.id)).collect();
             self.note(format!("over: {ended:?}"));
             let open = self.model.ending_holds();

@@ -67,7 +67,8 @@ impl Model {
         let live = self.people.get(&identity).and_then(|person| person.hold.as_ref());
         let mine = live.filter(|hold| !hold.is_over(now_ms)).map(ModelHold::seats).unwrap_or_default();
         let added: Vec<HoldLine> = lines.iter().filter(|line| !mine.contains(&seat_of(line))).copied().collect();
-        if used + added.len() as u32 > self.limit {
+        // A seat of one's own again is nothing more, whatever the limit is now.
+        if !added.is_empty() && used + added.len() as u32 > self.limit {
             return HoldOutcome::Refused(Refusal::LimitExceeded { limit: self.limit, used });
         }
         let added_seats: Vec<SeatIndex> = added.iter().map(seat_of).collect();
