@@ -129,7 +129,10 @@ impl Places {
         match line.place {
             Place::Seat(seat) => {
                 let Some(owner) = self.owners.get_mut(seat.position()) else { return false };
-                let is_free = *owner == 0 || *owner == BLOCKED;
+                // Of what is kept back, what an allocation has may have been unlocked. What the organiser took out of the
+                // sale was nobody's then: a hold of it is an old one.
+                let is_of_allocation = || self.kept_back.get(seat.position()).is_some_and(|kind| *kind >= FIRST_KIND);
+                let is_free = *owner == 0 || *owner == BLOCKED && is_of_allocation();
                 if is_free {
                     *owner = HELD_BY | number;
                 }
@@ -244,14 +247,21 @@ pub(super) fn fill(event: &EventFacts, life: Life, truth: &Truth, now_ms: u64) -
     let mut lists: BTreeMap<String, Vec<u8>> = BTreeMap::new();
     let spilled: HashSet<IdentityId> = truth.answers.iter().map(|answer| answer.identity).collect();
 
-    for written in &truth.records {
-        let identity = written.identity;
+    // A hold whose time is over may stand beside that of whoever took its places since, and a copy knows of no order.
+    let mut written = Vec::with_capacity(truth.records.len());
+    for row in &truth.records {
+        let record = IdentityRecord::decode(&row.record)?;
+        let hold = StoredHold::decode(&record.hold)?;
+        written.push((row.identity, record, hold));
+    }
+    let is_over = |hold: &StoredHold| hold.lock.is_none() && hold.expires_ms <= now_ms;
+    written.sort_by_key(|(_, _, hold)| hold.as_ref().is_some_and(is_over));
+    for (identity, mut record, hold) in written {
         let number = numbers.of(identity);
-        let mut record = IdentityRecord::decode(&written.record)?;
         record.bought = records.get(&identity).map_or(0, |known| known.bought);
         record.has_spilled = spilled.contains(&identity);
         record.listed = 0;
-        if let Some(mut hold) = StoredHold::decode(&record.hold)? {
+        if let Some(mut hold) = hold {
             let before = hold.clone();
             match fate(&hold, &truth.over, &reserved) {
                 Fate::Over => hold.lines.clear(),
@@ -267,7 +277,12 @@ pub(super) fn fill(event: &EventFacts, life: Life, truth: &Truth, now_ms: u64) -
                     hold.lines.retain(|line| places.give(number, line));
                     if hold.lines.is_empty() {
                         record.note_ending(hold.id, now_ms);
-                        restored.revoked.push(before.clone().into_record(identity));
+                        if is_over(&before) {
+                            // Its owner is told that there is none, and not that it was taken.
+                            restored.holds.push((identity, hold.id));
+                        } else {
+                            restored.revoked.push(before.clone().into_record(identity));
+                        }
                     }
                 }
             }
@@ -386,3 +401,6 @@ pub(super) fn locking_orders(records: &[WrittenRecord]) -> Result<Vec<OrderId>, 
     }
     Ok(orders)
 }
+
+#[cfg(test)]
+mod tests;
