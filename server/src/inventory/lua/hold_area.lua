@@ -1,7 +1,7 @@
 -- hold_area: adds places of one area to the caller's hold.
 -- Order of checks: take.lua's, then area_full, limit_exceeded.
 -- ARGV[2]  area I4, quantity I4, price group (15 bytes).
--- Answers  held with a byte 1. Publishes what is left of the area.
+-- Answers  held with a byte 1; missed when more holds are over than one call ends. Publishes what is left of the area.
 local area, quantity = unpack('<I4I4', body)
 if code == DONE then
   local function left()
@@ -13,12 +13,14 @@ if code == DONE then
     end
     return n
   end
-  local remaining = left()
-  if remaining < quantity then
-    expire_due(MAX_LAZY)
+  local remaining, is_swept = left(), true
+  if remaining < quantity and open > 0 then
+    is_swept = expire_due(MAX_LAZY, true)
     remaining = left()
   end
-  if remaining < quantity then
+  if remaining < quantity and not is_swept then
+    code, is_remembered = MISSED, false
+  elseif remaining < quantity then
     code, extra = AREA_FULL, pack('<I4', max(0, remaining))
   elseif used + quantity > m_limit then
     code, extra = LIMIT_EXCEEDED, pack('<I4I4', m_limit, used)

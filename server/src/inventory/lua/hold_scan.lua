@@ -12,7 +12,7 @@ local seats_n, takes_any, rule, is_last, most, groups_n, stretches_n, part_first
 local groups_at, map = 21, base .. 's'
 local added_n, lines, words, is_together = 0, '', '', 0
 if code == DONE then
-  local is_all_swept = open == 0 or expire_due(MAX_LAZY)
+  local is_all_swept = open == 0 or expire_due(MAX_LAZY, true)
   local stretches_at = groups_at + GROUP * groups_n
   local tiers_at = stretches_at + 12 * stretches_n
   local bytes = part_n > 0 and call('GETRANGE', map, part_first * 4, (part_first + part_n) * 4 - 1) or ''

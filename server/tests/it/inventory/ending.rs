@@ -18,7 +18,7 @@ async fn hasty(hold_ttl_ms: u64) -> Shelf {
 /// Lets time pass for the event until the hold is over. A short life instead would end before its time on a busy machine.
 async fn over(shelf: &Shelf, hold: &HoldRecord) {
     let client = shelf.plain_client().await;
-    shelf.pass_ms(&client, (hold.expires_ms + 20).saturating_sub(shelf.inventory.now_ms())).await;
+    shelf.pass_ms(&client, (hold.expires_ms + 20).saturating_sub(shelf.now_ms())).await;
     client.quit().await.expect("quits");
 }
 
@@ -303,9 +303,9 @@ async fn a_jump_of_the_clock_ends_no_hold_and_makes_none_immortal() {
 async fn a_hold_that_ended_while_nobody_swept_ends_with_the_first_sweep() {
     let shelf = hasty(100_000).await;
     let hold = shelf.held(IdentityId::generate(), &[1]).await;
-    // No node has swept this life yet, so there is no stopwatch to contradict the clock.
+    // A node that comes later has no stopwatch to contradict the clock, nor has the journal.
     shelf.move_clock_ms(900_000).await;
-    let expired = sweep(&shelf).await.expired;
+    let expired = shelf.another_node().await.sweep(&shelf.event).await.expect("Redis answers").expired;
     assert_eq!(expired.iter().map(|ended| ended.id).collect::<Vec<_>>(), [hold.id]);
 }
 
@@ -353,4 +353,41 @@ async fn the_time_of_an_event_never_goes_back() {
     shelf.move_clock_ms(-60_000).await;
     let second = shelf.held(IdentityId::generate(), &[2]).await;
     assert!(second.expires_ms >= first.expires_ms, "{} and then {}", first.expires_ms, second.expires_ms);
+}
+
+#[tokio::test]
+async fn places_are_anybodys_from_the_moment_a_hold_of_them_is_over() {
+    let shelf = Shelf::with(|facts| facts.rules.hold_ttl_ms = 1_000).await;
+    let (ann, bob) = (IdentityId::generate(), IdentityId::generate());
+    let HoldOutcome::Held { hold, .. } = shelf.hold_area(ann, 0, 5).await else { panic!("refused") };
+    // Nobody sweeps here; whoever is refused is refused before that moment, by the event's own time.
+    let got = eventually("the places", || async {
+        let answer = shelf.inventory.hold_area(shelf.caller(bob), AreaIndex(0), 5).await.expect("Redis answers");
+        match answer.outcome {
+            HoldOutcome::Refused(refusal) => {
+                assert_eq!(refusal, Refusal::AreaFull { remaining: 0 });
+                assert!(answer.server_ms < hold.expires_ms, "refused at {} after {hold:?}", answer.server_ms);
+                None
+            }
+            HoldOutcome::Held { hold, .. } => Some(hold),
+        }
+    })
+    .await;
+    assert_eq!(got.identity, bob);
+}
+
+#[tokio::test]
+async fn places_behind_more_ended_holds_than_one_call_ends_are_found() {
+    let shelf = Shelf::with(|facts| facts.areas[1].capacity = 200).await;
+    let client = shelf.plain_client().await;
+    for _ in 0..100 {
+        shelf.hold_area(IdentityId::generate(), 1, 1).await;
+    }
+    let last = IdentityId::generate();
+    let HoldOutcome::Held { hold, .. } = shelf.hold_area(last, 0, 5).await else { panic!("refused") };
+    shelf.pass_ms(&client, hold.expires_ms + 300 - shelf.now_ms()).await;
+    let bob = IdentityId::generate();
+    let outcome = shelf.hold_area(bob, 0, 5).await;
+    assert!(matches!(outcome, HoldOutcome::Held { .. }), "{outcome:?}");
+    client.quit().await.expect("quits");
 }

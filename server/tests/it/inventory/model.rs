@@ -236,15 +236,15 @@ impl Model {
         changes
     }
 
-    /// Ends what is due, as a script does on its way; the caller's own hold is left to the next list. Whether the map changed.
+    /// Ends what is over, as a script does on its way; the caller's own hold is left to the next list. Whether the map changed.
     pub(super) fn expire_due(&mut self, caller: IdentityId, now_ms: u64) -> bool {
-        let is_due = |person: &Person| person.hold.as_ref().is_some_and(|hold| hold.is_due(now_ms));
-        let due: Vec<IdentityId> =
-            self.people.iter().filter(|(_, person)| is_due(person)).map(|(identity, _)| *identity).collect();
+        let over: Vec<IdentityId> =
+            self.people.iter().filter(|(_, person)| person.is_over(now_ms)).map(|(identity, _)| *identity).collect();
         let mut changes = false;
-        for identity in due {
+        for identity in over {
             if identity == caller {
-                if let Some(hold) = self.people.get_mut(&identity).and_then(|person| person.hold.as_mut()) {
+                let own = self.people.get_mut(&identity).and_then(|person| person.hold.as_mut());
+                if let Some(hold) = own.filter(|hold| hold.is_due(now_ms)) {
                     hold.list = now_ms / LIST_MS + 1;
                 }
             } else {
