@@ -13,17 +13,23 @@ use seatwire::organiser::Scope;
 use seatwire::store::StoreError;
 use seatwire::store::constraint::{Constraint, broken};
 use serde_json::{Value, json};
-use sqlx::AssertSqlSafe;
+use sqlx::{AssertSqlSafe, PgPool};
 use std::process::{Command, Output};
 
 /// Makes the hot tables of a migrated database partitioned ones.
-pub(crate) const HOT_TABLES: &str = include_str!("partition/hot_tables.sql");
+pub(crate) async fn partition(pool: &PgPool) {
+    // All of it counts as one statement, which on a slow machine takes longer than one of a node may.
+    let mut making = seatwire::store::begin(pool).await.expect("begins");
+    sqlx::raw_sql("set local statement_timeout = 0").execute(&mut *making).await.expect("sets");
+    sqlx::raw_sql(include_str!("partition/hot_tables.sql")).execute(&mut *making).await.expect("partitions");
+    making.commit().await.expect("commits");
+}
 
 /// A stage whose hot tables are partitioned.
 async fn partitioned() -> Stage {
     let stage = Stage::new().await;
     if !is_partitioned() {
-        sqlx::raw_sql(HOT_TABLES).execute(stage.store.pool()).await.expect("partitions");
+        partition(stage.store.pool()).await;
     }
     stage
 }

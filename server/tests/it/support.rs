@@ -18,8 +18,8 @@ pub(crate) const PATIENCE: Duration = Duration::from_secs(60);
 
 /// A shop that serves thousands gives up soon on a store that does not answer. A machine that runs many tests at once is
 /// slow, and no store is away: whatever is not about giving up waits longer.
-pub(crate) const UNHURRIED: [(&str, &str); 2] =
-    [("SEATWIRE_DB_ACQUIRE_MS", "10000"), ("SEATWIRE_REDIS_TIMEOUT_MS", "3000")];
+pub(crate) const UNHURRIED: [(&str, &str); 3] =
+    [("SEATWIRE_DB_ACQUIRE_MS", "10000"), ("SEATWIRE_REDIS_TIMEOUT_MS", "3000"), ("SEATWIRE_DB_STATEMENT_MS", "30000")];
 
 /// As a shop is run, for tests that ask again whatever is given up.
 pub(crate) const HURRIED: [(&str, &str); 2] = [("SEATWIRE_DB_ACQUIRE_MS", "250"), ("SEATWIRE_REDIS_TIMEOUT_MS", "500")];

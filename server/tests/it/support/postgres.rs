@@ -98,7 +98,7 @@ fn start() -> Shared {
             let config = Config::from_pairs([("SEATWIRE_DB_CONNECTIONS", "2"), super::UNHURRIED[0]]).expect("fits");
             let store = Store::connect(&with_database(&admin_url, TEMPLATE), &config.store).await.expect("migrates");
             if is_partitioned() {
-                sqlx::raw_sql(super::super::partition::HOT_TABLES).execute(store.pool()).await.expect("partitions");
+                super::super::partition::partition(store.pool()).await;
             }
             store.pool().close().await;
             let (over, let_go) = mpsc::channel(MAX_OVER);
