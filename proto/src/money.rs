@@ -51,6 +51,18 @@ impl<'de> Deserialize<'de> for Currency {
     }
 }
 
+/// Digits behind the point of an amount: how many of its minor units make a major one, as a power of ten (ISO 4217, with
+/// the ariary counted whole as payment providers do). Whoever writes or reads an amount in major units comes here.
+#[must_use]
+pub fn digits(currency: &str) -> u32 {
+    match currency {
+        "BIF" | "CLP" | "DJF" | "GNF" | "ISK" | "JPY" | "KMF" | "KRW" | "MGA" | "PYG" | "RWF" | "UGX" | "UYI"
+        | "VND" | "VUV" | "XAF" | "XOF" | "XPF" => 0,
+        "BHD" | "IQD" | "JOD" | "KWD" | "LYD" | "OMR" | "TND" => 3,
+        _ => 2,
+    }
+}
+
 /// Sum of `quantity x (price + fee)`; `None` when it would pass [`MAX_MINOR`] or a part is negative.
 #[must_use]
 pub fn total_minor(lines: impl IntoIterator<Item = (u32, i64, i64)>) -> Option<i64> {
@@ -77,6 +89,13 @@ mod tests {
         assert_eq!(total_minor([(2, MAX_MINOR, 0)]), None);
         assert_eq!(total_minor([(u32::MAX, i64::MAX, 1)]), None);
         assert_eq!(total_minor([(1, -1, 0)]), None);
+    }
+
+    #[test]
+    fn a_currency_has_its_own_smallest_unit() {
+        for (currency, wanted) in [("EUR", 2), ("HUF", 2), ("JPY", 0), ("KRW", 0), ("ISK", 0), ("KWD", 3), ("TND", 3)] {
+            assert_eq!(digits(currency), wanted, "{currency}");
+        }
     }
 
     #[test]

@@ -38,6 +38,7 @@ use crate::clock::Clock;
 use crate::config::CheckoutConfig;
 use crate::inventory::Inventory;
 use crate::sender::Sender;
+use crate::store::mail::MailKind;
 use crate::store::{Store, order as orders, ticket as tickets};
 use dashmap::DashMap;
 use many::Lines;
@@ -212,7 +213,7 @@ impl Checkout {
         .await
     }
 
-    /// What a mail about an order says, with the tickets where asked for; `None`: there is nobody to write to (any more).
+    /// What a mail of this kind about an order says; `None`: there is nobody to write to (any more).
     ///
     /// # Errors
     /// When Postgres does not answer.
@@ -220,10 +221,10 @@ impl Checkout {
         &self,
         id: OrderId,
         ticket: Option<TicketId>,
-        with_tickets: bool,
+        kind: MailKind,
     ) -> Result<Option<Letter>, CheckoutError> {
         let inner = self.0.clone();
-        detached(async move { inner.letter(id, ticket, with_tickets).await }).await
+        detached(async move { inner.letter(id, ticket, kind).await }).await
     }
 
     /// The public key that tickets are verified with, base64.

@@ -1,7 +1,7 @@
 //! Checkout, pay and cancel as commands under a key: claim it, do the work in a task of its own, answer when the order is
 //! settled or when the buyer has waited long enough, and remember the answer.
 
-use super::order::{OrderEvent, OrderState};
+use super::order::OrderState;
 use super::purchase::Reserved;
 use super::step::{News, Stepped};
 use super::{CheckoutAnswer, CheckoutError, CheckoutRefusal, CheckoutRequest, CrashPoint, Inner, OrderRequest};
@@ -123,7 +123,7 @@ impl Inner {
             if orders::read_own(self.store.pool(), identity, id).await?.is_none() {
                 return Ok(Err(CheckoutRefusal::OrderNotFound));
             }
-            let stepped = self.step(id, None, &[News::Plain(OrderEvent::BuyerCancelled)]).await?;
+            let stepped = self.step(id, None, &[News::GivenUp]).await?;
             Ok::<_, CheckoutError>(match stepped {
                 Stepped::Moved(row) => Ok(*row),
                 Stepped::Stays(row) if matches!(row.state, OrderState::Cancelled | OrderState::Cancelling) => Ok(*row),

@@ -1,9 +1,11 @@
 //! What a mail about an order needs: whom it goes to, the facts in it, the tickets as a document.
 
 use super::{CheckoutError, Inner};
+use crate::store::mail::MailKind;
 use crate::store::{order, ticket};
 use seatwire_proto::id::{EventId, OrderId, TicketId};
 use seatwire_proto::money::Currency;
+use seatwire_proto::server::{EventState, TicketState};
 
 /// The facts of a mail.
 #[derive(Debug, Clone)]
@@ -28,7 +30,7 @@ pub struct Letter {
     pub currency: Currency,
     /// Opens the order's page.
     pub pay_secret: String,
-    /// The tickets to print.
+    /// The tickets to print that admit; `None`: none does, or it is not about tickets.
     pub tickets_pdf: Option<Vec<u8>>,
 }
 
@@ -37,21 +39,33 @@ impl Inner {
         &self,
         id: OrderId,
         ticket: Option<TicketId>,
-        with_tickets: bool,
+        kind: MailKind,
     ) -> Result<Option<Letter>, CheckoutError> {
         let pool = self.store.pool();
         let Some(row) = order::read(pool, id).await? else { return Ok(None) };
         let Some(page) = self.catalogue.page(row.event).await? else { return Ok(None) };
         let (mut name, mut email) = (row.buyer_name.clone(), row.buyer_email.clone());
-        let tickets = match ticket {
-            Some(ticket) => {
+        let mut tickets = match (kind, ticket) {
+            (MailKind::TicketPassedOn | MailKind::TicketVoid, Some(ticket)) => {
                 let Some((passed, holder)) = ticket::passed_on(pool, row.event, ticket).await? else { return Ok(None) };
+                let told_of = match kind {
+                    MailKind::TicketVoid => TicketState::Void,
+                    _ => TicketState::Valid,
+                };
+                if passed.state != told_of {
+                    return Ok(None);
+                }
                 (name, email) = holder;
                 vec![passed]
             }
-            None if with_tickets => ticket::of_order(pool, row.event, row.id, false).await?,
-            None => Vec::new(),
+            (MailKind::TicketPassedOn | MailKind::TicketVoid, None) => return Ok(None),
+            (MailKind::OrderPaid, _) => ticket::of_order(pool, row.event, row.id, false).await?,
+            _ => Vec::new(),
         };
+        if page.body.summary.state == EventState::Cancelled {
+            // They stand until their refund is begun, and admit nobody meanwhile.
+            tickets.clear();
+        }
         let tickets_pdf = self.print(&row, &name, tickets).await?;
         Ok(Some(Letter {
             name,

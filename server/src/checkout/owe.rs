@@ -21,16 +21,22 @@ pub(super) fn after_step(before: &OrderRow, after: &OrderRow, errand: Option<Err
     let owed = |kind, letter| Owed { errand, entry: Some((kind, facts(after))), letter };
     let enters = |state| after.state == state && before.state != state;
     if enters(OrderState::Fulfilled) {
-        owed(LogKind::OrderPaid, Some(MailKind::OrderPaid))
+        owed(LogKind::OrderPaid, Some((MailKind::OrderPaid, None)))
     } else if after.refunded_minor > before.refunded_minor {
         let is_whole = after.state == OrderState::Refunded;
         let kind = if is_whole { LogKind::OrderRefunded } else { LogKind::OrderPartiallyRefunded };
-        owed(kind, Some(MailKind::OrderRefunded))
+        owed(kind, Some((MailKind::OrderRefunded, Some(after.refunded_minor - before.refunded_minor))))
+    } else if after.refunded_minor < before.refunded_minor {
+        // Whom we wrote that it went back hears that it did not.
+        let amount_minor = before.refunded_minor - after.refunded_minor;
+        owed(LogKind::OrderRefundFailed, Some((MailKind::RefundReturned, Some(amount_minor))))
     } else if enters(OrderState::Refunded) {
         owed(LogKind::OrderRefunded, None)
     } else if enters(OrderState::Cancelled) {
-        // Who gave it up knows; who was left in the dark is written to.
-        owed(LogKind::OrderCancelled, before.unknown_since_ms.is_some().then_some(MailKind::OrderCancelled))
+        // The provider's word was waited for, on a payment or on the cancellation itself: its buyer hears how it ended, as one
+        // who asked for it or as one who did not.
+        let kind = if after.given_up_ms.is_some() { MailKind::OrderGivenUp } else { MailKind::OrderCancelled };
+        owed(LogKind::OrderCancelled, before.unknown_since_ms.is_some().then_some((kind, None)))
     } else if enters(OrderState::RefundFailed) {
         owed(LogKind::OrderRefundFailed, None)
     } else if enters(OrderState::Disputed) {
@@ -99,7 +105,10 @@ pub(super) async fn after_void(
     now_ms: u64,
 ) -> Result<(), StoreError> {
     let rows: Vec<_> = tickets.iter().map(|ticket| (LogKind::TicketVoided, of_ticket(row, ticket))).collect();
-    event_log::insert_all(transaction, row.event, &rows, now_ms).await
+    event_log::insert_all(&mut *transaction, row.event, &rows, now_ms).await?;
+    let ids: Vec<TicketId> = tickets.iter().map(|ticket| ticket.id).collect();
+    // Whoever it was passed on to is not told by the order's page.
+    mail::insert_void(transaction, row.event, &ids, now_ms).await
 }
 
 /// Writes that somebody came in.

@@ -173,6 +173,7 @@ impl Inner {
             check_at_ms: None,
             checks_n: 0,
             unknown_since_ms: None,
+            given_up_ms: None,
             created_ms: now_ms,
         };
         self.enter(&mut row, OrderState::Creating, now_ms);

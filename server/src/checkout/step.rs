@@ -73,6 +73,8 @@ pub(super) enum News<'a> {
     RefundSeen(i64),
     /// Money that had gone back came back to us.
     RefundReversed(&'a Reversal),
+    /// The buyer cancels.
+    GivenUp,
     /// Everything that carries nothing but itself.
     Plain(OrderEvent),
 }
@@ -89,6 +91,7 @@ impl News<'_> {
             Self::RefundAsked(_) => OrderEvent::RefundAsked,
             Self::RefundAnswered(_) | Self::RefundSeen(_) => OrderEvent::RefundDelayed,
             Self::RefundReversed(_) => OrderEvent::RefundRejected,
+            Self::GivenUp => OrderEvent::BuyerCancelled,
             Self::Plain(event) => *event,
         }
     }
@@ -248,6 +251,7 @@ impl Inner {
                 let end = AttemptEnd::Declined(reason);
                 payment_attempt::end_open(&mut *transaction, row.id, end, *charge, now_ms).await?;
             }
+            News::GivenUp => row.given_up_ms = Some(now_ms),
             News::ActionNeeded(action) => row.action = Some(action.clone()),
             News::Plain(OrderEvent::CancelConfirmed) => {
                 payment_attempt::end_open(&mut *transaction, row.id, AttemptEnd::Cancelled, None, now_ms).await?;

@@ -7,7 +7,7 @@ use super::{Notices, page};
 use crate::checkout::Letter;
 use crate::shutdown::Shutdown;
 use crate::store::StoreError;
-use crate::store::mail::{self, MailKind, MailRow, OpenMail};
+use crate::store::mail::{self, MailRow, OpenMail};
 use futures_util::StreamExt;
 use futures_util::stream::FuturesUnordered;
 use lettre::Message;
@@ -127,7 +127,7 @@ impl Notices {
     /// The mail; `None` when there is no longer anybody to write to.
     async fn write(&self, row: &MailRow) -> Result<Option<Message>, PostError> {
         let later = |error: &dyn std::fmt::Display| PostError::Later(error.to_string());
-        let letter = self.checkout.letter(row.order, row.ticket, row.kind == MailKind::OrderPaid).await;
+        let letter = self.checkout.letter(row.order, row.ticket, row.kind).await;
         let Some(letter) = letter.map_err(|error| later(&error))? else { return Ok(None) };
         let page = self.catalogue.page(letter.event).await.map_err(|error| later(&error))?;
         let page = page.ok_or_else(|| later(&"the event is not there"))?;
@@ -147,7 +147,8 @@ impl Notices {
             venue,
             reference,
             total: &money(*total_minor, currency, lang),
-            refunded: &money(*refunded_minor, currency, lang),
+            amount: &money(row.amount_minor.unwrap_or(*refunded_minor), currency, lang),
+            has_tickets: tickets_pdf.is_some(),
             link: &format!("{}/pay/{}#{}", self.public_url, row.order, letter.pay_secret),
         };
         let words = words(row.kind, lang, &facts);

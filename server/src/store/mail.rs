@@ -12,20 +12,50 @@ pub enum MailKind {
     OrderPaid,
     /// It will not be paid; nothing was charged.
     OrderCancelled,
+    /// Its buyer cancelled it; nothing was charged.
+    OrderGivenUp,
     /// Money went back.
     OrderRefunded,
+    /// Money that went back did not stay there.
+    RefundReturned,
     /// Somebody passes a ticket on.
     TicketPassedOn,
+    /// A ticket that was passed on admits nobody any more.
+    TicketVoid,
 }
 
 impl MailKind {
+    /// Every kind.
+    pub const ALL: &'static [MailKind] = &[
+        Self::OrderPaid,
+        Self::OrderCancelled,
+        Self::OrderGivenUp,
+        Self::OrderRefunded,
+        Self::RefundReturned,
+        Self::TicketPassedOn,
+        Self::TicketVoid,
+    ];
+
     pub(super) const fn as_str(self) -> &'static str {
         match self {
             Self::OrderPaid => "order_paid",
             Self::OrderCancelled => "order_cancelled",
+            Self::OrderGivenUp => "order_given_up",
             Self::OrderRefunded => "order_refunded",
+            Self::RefundReturned => "refund_returned",
             Self::TicketPassedOn => "ticket_passed_on",
+            Self::TicketVoid => "ticket_void",
         }
+    }
+
+    fn parse(name: &str) -> Option<Self> {
+        Self::ALL.iter().copied().find(|kind| kind.as_str() == name)
+    }
+
+    /// Whether it goes to whom a ticket was passed on to. All others go to the order's buyer.
+    #[must_use]
+    pub const fn is_for_holder(self) -> bool {
+        matches!(self, Self::TicketPassedOn | Self::TicketVoid)
     }
 }
 
@@ -40,6 +70,8 @@ pub struct MailRow {
     pub order: OrderId,
     /// The ticket that was passed on.
     pub ticket: Option<TicketId>,
+    /// The amount its cause moved; `None`: it is about none, or a version that did not write it owed it.
+    pub amount_minor: Option<i64>,
     /// Tries so far, this one included.
     pub tries_n: u32,
     /// When it was owed.
@@ -71,6 +103,30 @@ pub async fn insert(
     Ok(())
 }
 
+/// Owes a mail to each holder of those of these tickets that were passed on.
+///
+/// # Errors
+/// When Postgres cannot answer.
+pub async fn insert_void(
+    executor: impl PgExecutor<'_>,
+    event: EventId,
+    tickets: &[TicketId],
+    now_ms: u64,
+) -> Result<(), StoreError> {
+    sqlx::query!(
+        "insert into mails (kind, event_id, order_id, ticket_id, due_ms, created_ms)
+         select $1, event_id, order_id, ticket_id, $4, $4 from tickets
+         where event_id = $2 and ticket_id = any($3) and holder_email is not null",
+        MailKind::TicketVoid.as_str(),
+        event.uuid(),
+        &tickets.iter().map(|ticket| ticket.uuid()).collect::<Vec<_>>(),
+        now_ms.cast_signed()
+    )
+    .execute(executor)
+    .await?;
+    Ok(())
+}
+
 /// Takes due mails until `until_ms`, oldest first; at most `limit`.
 ///
 /// # Errors
@@ -85,7 +141,7 @@ pub async fn take(
         "update mails set due_ms = $2, tries_n = tries_n + 1 where mail_id in (
              select mail_id from mails where sent_ms is null and given_up_ms is null and due_ms <= $1
              order by due_ms limit $3 for update skip locked)
-         returning mail_id, kind, order_id, ticket_id, tries_n, created_ms",
+         returning mail_id, kind, order_id, ticket_id, amount_minor, tries_n, created_ms",
         now_ms.cast_signed(),
         until_ms.cast_signed(),
         i64::from(limit)
@@ -96,15 +152,11 @@ pub async fn take(
         .map(|row| {
             Ok(MailRow {
                 id: row.mail_id,
-                kind: match row.kind.as_str() {
-                    "order_paid" => MailKind::OrderPaid,
-                    "order_cancelled" => MailKind::OrderCancelled,
-                    "order_refunded" => MailKind::OrderRefunded,
-                    "ticket_passed_on" => MailKind::TicketPassedOn,
-                    other => return Err(StoreError::Malformed(format!("mail kind {other}"))),
-                },
+                kind: MailKind::parse(&row.kind)
+                    .ok_or_else(|| StoreError::Malformed(format!("mail kind {}", row.kind)))?,
                 order: OrderId::from_uuid(row.order_id),
                 ticket: row.ticket_id.map(TicketId::from_uuid),
+                amount_minor: row.amount_minor,
                 tries_n: row.tries_n.cast_unsigned(),
                 created_ms: row.created_ms.cast_unsigned(),
             })

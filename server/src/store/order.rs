@@ -72,6 +72,8 @@ pub struct OrderRow {
     pub checks_n: u32,
     /// Since when nobody knows whether money moved.
     pub unknown_since_ms: Option<u64>,
+    /// When its buyer cancelled it.
+    pub given_up_ms: Option<u64>,
     /// When it was made.
     pub created_ms: u64,
 }
@@ -107,6 +109,7 @@ struct RawOrder {
     check_at_ms: Option<i64>,
     checks_n: i32,
     unknown_since_ms: Option<i64>,
+    given_up_ms: Option<i64>,
     created_ms: i64,
 }
 
@@ -146,6 +149,7 @@ impl TryFrom<RawOrder> for OrderRow {
             check_at_ms: raw.check_at_ms.map(i64::cast_unsigned),
             checks_n: raw.checks_n.cast_unsigned(),
             unknown_since_ms: raw.unknown_since_ms.map(i64::cast_unsigned),
+            given_up_ms: raw.given_up_ms.map(i64::cast_unsigned),
             created_ms: raw.created_ms.cast_unsigned(),
         })
     }
@@ -161,7 +165,7 @@ macro_rules! select_orders {
                refunded_minor, currency, buyer_name, buyer_email, lang, pay_secret, provider, intent_id, decline_reason,
                instrument,
                action as "action: Json<Action>", attempts_n, state_since_ms, lock_until_ms, check_at_ms, checks_n,
-               unknown_since_ms, created_ms from orders "# + $end
+               unknown_since_ms, given_up_ms, created_ms from orders "# + $end
             $(, $argument)*
         )
     };

@@ -161,8 +161,8 @@ pub struct Owed {
     pub errand: Option<Errand>,
     /// The organisers' log: what, and its facts.
     pub entry: Option<(LogKind, Value)>,
-    /// The buyer.
-    pub letter: Option<MailKind>,
+    /// The buyer: what about, and the amount that moved.
+    pub letter: Option<(MailKind, Option<i64>)>,
 }
 
 /// Writes what a step changed, if the order still stands where the step began, and what others are owed for it. False: it
@@ -187,11 +187,11 @@ pub async fn save(
              insert into event_log (event_id, kind, body, created_ms)
              select $18, $21, $22, $20 where $21::text is not null),
          mailed as (
-             insert into mails (kind, event_id, order_id, due_ms, created_ms)
-             select $23, $18, $1, $20, $20 where $23::text is not null)
+             insert into mails (kind, event_id, order_id, amount_minor, due_ms, created_ms)
+             select $23, $18, $1, $24, $20, $20 where $23::text is not null)
          update orders set state = $3, captured_minor = $4, refunding_minor = $5, refunded_minor = $6, intent_id = $7,
              decline_reason = $8, action = $9, attempts_n = $10, state_since_ms = $11, lock_until_ms = $12,
-             check_at_ms = $13, checks_n = $14, unknown_since_ms = $15, epoch = $16, instrument = $17
+             check_at_ms = $13, checks_n = $14, unknown_since_ms = $15, epoch = $16, instrument = $17, given_up_ms = $25
          where order_id = $1 and state = $2",
         order.id.uuid(),
         from.as_str(),
@@ -215,7 +215,9 @@ pub async fn save(
         now_ms.cast_signed(),
         kind,
         facts as _,
-        owed.letter.map(MailKind::as_str)
+        owed.letter.map(|letter| letter.0.as_str()),
+        owed.letter.and_then(|letter| letter.1),
+        order.given_up_ms.map(u64::cast_signed)
     )
     .execute(transaction)
     .await?;

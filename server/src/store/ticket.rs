@@ -145,7 +145,7 @@ pub async fn pass_on(
     }))
 }
 
-/// A ticket that was passed on, with name and address of who has it now; `None`: it was not, or no longer admits.
+/// A ticket that was passed on, as it stands, with name and address of who has it now; `None`: it was not.
 ///
 /// # Errors
 /// When Postgres cannot answer.
@@ -155,24 +155,25 @@ pub async fn passed_on(
     ticket: TicketId,
 ) -> Result<Option<(Ticket, (String, String))>, StoreError> {
     let row = sqlx::query!(
-        r#"select ticket_id, code, seat_index, area_index, holder_name as "name!", holder_email as "email!" from tickets
-           where event_id = $1 and ticket_id = $2 and state = 'valid' and holder_email is not null"#,
+        r#"select ticket_id, code, seat_index, area_index, state, holder_name as "name!", holder_email as "email!"
+           from tickets where event_id = $1 and ticket_id = $2 and holder_email is not null"#,
         event.uuid(),
         ticket.uuid()
     )
     .fetch_optional(executor)
     .await?;
-    Ok(row.map(|row| {
+    row.map(|row| {
         let ticket = Ticket {
             id: TicketId::from_uuid(row.ticket_id),
             code: row.code,
             seat: row.seat_index.map(|seat| SeatIndex(seat.cast_unsigned())),
             area: row.area_index.map(|area| AreaIndex(area.cast_unsigned())),
-            state: TicketState::Valid,
+            state: parse_state(&row.state)?,
             qr: None,
         };
-        (ticket, (row.name, row.email))
-    }))
+        Ok((ticket, (row.name, row.email)))
+    })
+    .transpose()
 }
 
 /// What the door is told of a ticket.

@@ -12,6 +12,7 @@ mod dispute;
 mod hearsay;
 mod inbox;
 mod instrument;
+mod mail;
 mod many;
 mod notice;
 mod order_push;

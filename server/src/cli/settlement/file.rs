@@ -3,6 +3,7 @@
 //! count. Whatever is not a charge, a refund or a dispute (payouts, fees, transfers) is passed over and counted.
 
 use csv::StringRecord;
+use seatwire_proto::money::digits;
 use std::io::Read;
 
 /// What a line is about.
@@ -190,19 +191,9 @@ fn read_line(columns: &Columns, record: &StringRecord, line_n: u64) -> Result<Op
     Ok(Some(Line { line_n, kind, name, intent, amount_minor, currency, created_ms, has_wrong_net }))
 }
 
-/// Digits behind the point, where they are not two (ISO 4217; the list of those the provider settles in).
-fn digits(currency: &str) -> usize {
-    match currency {
-        "BIF" | "CLP" | "DJF" | "GNF" | "JPY" | "KMF" | "KRW" | "MGA" | "PYG" | "RWF" | "UGX" | "VND" | "VUV"
-        | "XAF" | "XOF" | "XPF" => 0,
-        "BHD" | "JOD" | "KWD" | "OMR" | "TND" => 3,
-        _ => 2,
-    }
-}
-
 /// An amount in major units as minor ones, exactly: no binary fraction is ever made of it.
 fn minor(text: &str, currency: &str) -> Option<i64> {
-    let digits = digits(currency);
+    let digits = digits(currency) as usize;
     let (sign, text) = text.strip_prefix('-').map_or((1, text), |rest| (-1, rest));
     let (whole, part) = text.split_once('.').unwrap_or((text, ""));
     let is_number = |text: &str| text.bytes().all(|byte| byte.is_ascii_digit());
@@ -238,6 +229,7 @@ mod tests {
             ("47", "EUR", Some(4700)),
             ("1200", "JPY", Some(1200)),
             ("1200.00", "JPY", Some(1200)),
+            ("1200", "ISK", Some(1200)),
             ("1.234", "KWD", Some(1234)),
             ("1.005", "EUR", None),
             ("1,50", "EUR", None),
