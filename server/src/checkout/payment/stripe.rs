@@ -177,7 +177,7 @@ impl Provider {
     pub async fn refund_by_name(&self, intent: &str, name: &str) -> Result<Option<RefundAnswer>, ProviderError> {
         let path = format!("/v1/refunds?payment_intent={intent}&limit={MAX_REFUNDS}");
         let page: RawPage<RawRefund> = self.call(Call::Read, &path, None, &[]).await?;
-        let found = page.data.into_iter().find(|refund| refund.metadata.get("refund").is_some_and(|text| text == name));
+        let found = page.data.into_iter().find(|refund| refund.is_named(name));
         match found {
             Some(refund) => refund.try_into().map(Some),
             None if page.has_more => Err(ProviderError::Unknown("more refunds than one page shows".into())),

@@ -86,10 +86,16 @@ pub(super) struct RawErrorBody {
 #[derive(Deserialize)]
 pub(super) struct RawRefund {
     id: String,
-    status: String,
+    status: Option<String>,
     failure_reason: Option<String>,
-    #[serde(default)]
-    pub(super) metadata: HashMap<String, String>,
+    metadata: Option<HashMap<String, Value>>,
+}
+
+impl RawRefund {
+    /// Whether it carries our name. Whatever else stands in a refund of somebody else must not hide ours.
+    pub(super) fn is_named(&self, name: &str) -> bool {
+        self.metadata.as_ref().and_then(|metadata| metadata.get("refund")).is_some_and(|text| text == name)
+    }
 }
 
 #[derive(Deserialize)]
@@ -186,11 +192,12 @@ impl TryFrom<RawRefund> for RefundAnswer {
     type Error = ProviderError;
 
     fn try_from(raw: RawRefund) -> Result<Self, ProviderError> {
-        let status = match raw.status.as_str() {
-            "succeeded" => RefundStatus::Succeeded,
-            "pending" | "requires_action" => RefundStatus::Pending,
-            "failed" | "canceled" => RefundStatus::Failed,
-            other => return Err(ProviderError::Unknown(format!("refund status {other}"))),
+        let status = match raw.status.as_deref() {
+            Some("succeeded") => RefundStatus::Succeeded,
+            // Stripe may leave the word out: the refund is there, so it is asked for again.
+            Some("pending" | "requires_action") | None => RefundStatus::Pending,
+            Some("failed" | "canceled") => RefundStatus::Failed,
+            Some(other) => return Err(ProviderError::Unknown(format!("refund status {other}"))),
         };
         Ok(Self { id: raw.id, status, failure: raw.failure_reason })
     }
@@ -202,6 +209,21 @@ mod tests {
 
     fn error(status: u16, body: &str) -> ProviderError {
         read_error(StatusCode::from_u16(status).expect("a status"), body.as_bytes())
+    }
+
+    #[test]
+    fn a_refund_without_names_or_status_hides_no_other() {
+        let page = r#"{"object":"list","has_more":false,"data":[
+            {"id":"re_1","status":"succeeded","failure_reason":null,"metadata":null},
+            {"id":"re_2","status":null},
+            {"id":"re_3","status":"pending","metadata":{"refund":null}},
+            {"id":"re_4","status":"succeeded","metadata":{"refund":"ours","more":"x"}}]}"#;
+        let page: RawPage<RawRefund> = serde_json::from_str(page).expect("readable");
+        let named: Vec<bool> = page.data.iter().map(|refund| refund.is_named("ours")).collect();
+        assert_eq!(named, [false, false, false, true]);
+        let answers: Vec<RefundAnswer> =
+            page.data.into_iter().map(|refund| refund.try_into().expect("a known status")).collect();
+        assert_eq!(answers[1].status, RefundStatus::Pending);
     }
 
     #[test]
