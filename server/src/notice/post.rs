@@ -4,8 +4,11 @@ use crate::config::NoticeConfig;
 use anyhow::Context;
 use lettre::transport::smtp;
 use lettre::{Address, AsyncSmtpTransport, AsyncTransport, Message, Tokio1Executor};
+use std::fs::Permissions;
+use std::os::unix::fs::PermissionsExt;
 use std::path::PathBuf;
 use std::time::Duration;
+use tokio::io::AsyncWriteExt;
 
 /// Longest wait for one answer of the SMTP server.
 const SMTP_TIMEOUT: Duration = Duration::from_secs(20);
@@ -15,6 +18,10 @@ const SEND_WITHIN: Duration = Duration::from_secs(45);
 /// other permanent answer may be about us (a password, a blocked network, a policy, a size) and is an operator's to mend,
 /// so the mail waits: 550 and 554 alone say nothing of the address.
 const NOBODY_THERE: [&str; 5] = ["5.1.1", "5.1.2", "5.1.3", "5.1.6", "5.1.10"];
+
+/// Mails hold codes that admit and links that open orders: nobody else on the machine reads them.
+const FOLDER_MODE: u32 = 0o700;
+const FILE_MODE: u32 = 0o600;
 
 #[derive(Debug, Clone)]
 pub(super) enum Post {
@@ -82,9 +89,15 @@ impl Post {
             Self::Folder(folder) => {
                 let kept = async {
                     tokio::fs::create_dir_all(folder).await?;
+                    tokio::fs::set_permissions(folder, Permissions::from_mode(FOLDER_MODE)).await?;
                     // Whole when it is there.
                     let (part, whole) = (folder.join(format!("{name}.part")), folder.join(format!("{name}.eml")));
-                    tokio::fs::write(&part, mail.formatted()).await?;
+                    let mut options = tokio::fs::OpenOptions::new();
+                    let mut file = options.write(true).create(true).truncate(true).mode(FILE_MODE).open(&part).await?;
+                    // One that was there keeps the mode it had.
+                    file.set_permissions(Permissions::from_mode(FILE_MODE)).await?;
+                    file.write_all(&mail.formatted()).await?;
+                    file.flush().await?;
                     tokio::fs::rename(&part, &whole).await
                 };
                 kept.await.map_err(|error| PostError::Later(error.to_string()))?;
@@ -113,6 +126,27 @@ mod tests {
         ] {
             assert!(!says_nobody(ours), "{ours}");
         }
+    }
+
+    #[tokio::test]
+    async fn mails_in_a_folder_are_its_owners_alone() {
+        let folder = std::env::temp_dir().join(format!("seatwire-post-{}", std::process::id()));
+        // As an earlier version left them.
+        std::fs::create_dir_all(&folder).expect("a folder");
+        std::fs::set_permissions(&folder, Permissions::from_mode(0o755)).expect("ours");
+        std::fs::write(folder.join("1.part"), "half").expect("a file");
+        std::fs::set_permissions(folder.join("1.part"), Permissions::from_mode(0o644)).expect("ours");
+        let post = Post::Folder(folder.clone());
+        for name in ["1", "2"] {
+            let mail = Message::builder().from("a@example.org".parse().expect("an address"));
+            let mail = mail.to("b@example.org".parse().expect("an address")).body("x".to_owned()).expect("a mail");
+            post.send(name, mail).await.expect("kept");
+        }
+        let mode = |path: PathBuf| std::fs::metadata(path).expect("there").permissions().mode() & 0o777;
+        let modes = [folder.clone(), folder.join("1.eml"), folder.join("2.eml")].map(mode);
+        assert!(std::fs::read_to_string(folder.join("1.eml")).expect("a mail").contains("b@example.org"));
+        std::fs::remove_dir_all(&folder).expect("ours");
+        assert_eq!(modes, [0o700, 0o600, 0o600]);
     }
 
     #[test]
