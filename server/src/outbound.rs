@@ -3,8 +3,9 @@
 //! a name resolves to at the moment of the call.
 
 use bytes::{Bytes, BytesMut};
-use http::{Request, Response, Uri};
+use http::{Request, Response, StatusCode, Uri};
 use http_body_util::{BodyExt, Full};
+use hyper::body::Incoming;
 use hyper_rustls::{HttpsConnector, HttpsConnectorBuilder};
 use hyper_util::client::legacy::Client;
 use hyper_util::client::legacy::connect::HttpConnector;
@@ -24,6 +25,11 @@ const CONNECT_TIMEOUT: Duration = Duration::from_secs(3);
 const MAX_IDLE_CONNECTIONS: usize = 64;
 /// How long an idle connection is kept: shorter than most servers do, so that few calls meet a closing one.
 const IDLE_TIMEOUT: Duration = Duration::from_secs(30);
+
+/// Most of a body that nobody asked for, and longest wait for it: enough for a page that says thanks, and no longer than a new
+/// connection would cost.
+const MAX_IDLE_BYTES: usize = 64 * 1024;
+const IDLE_BYTES_WITHIN: Duration = Duration::from_millis(500);
 
 /// Whom may be called.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -109,8 +115,36 @@ impl Outbound {
         }
     }
 
-    async fn read(&self, request: Request<Full<Bytes>>, max_bytes: usize) -> Result<Response<Bytes>, OutboundError> {
-        let answer = self.client.request(request).await.map_err(|error| {
+    /// Sends a request whose answer is its status: it stands whatever follows it.
+    ///
+    /// # Errors
+    /// As [`OutboundError`] says, never `TooLarge`.
+    pub async fn status(&self, request: Request<Full<Bytes>>, within: Duration) -> Result<StatusCode, OutboundError> {
+        if self.reach == Reach::Public && !may_be_public(request.uri()) {
+            return Err(OutboundError::NotPublic);
+        }
+        let answer = match tokio::time::timeout(within, self.begin(request)).await {
+            Ok(answer) => answer?,
+            Err(_) => return Err(OutboundError::Lost(format!("nothing within {} ms", within.as_millis()))),
+        };
+        let (parts, mut body) = answer.into_parts();
+        let rest = async {
+            let mut left = MAX_IDLE_BYTES;
+            while let Some(Ok(frame)) = body.frame().await {
+                left = left.saturating_sub(frame.data_ref().map_or(0, Bytes::len));
+                if left == 0 {
+                    break;
+                }
+            }
+        };
+        // Read to its end it leaves the connection to the next call; cut, it is closed.
+        let _ = tokio::time::timeout(IDLE_BYTES_WITHIN, rest).await;
+        Ok(parts.status)
+    }
+
+    /// Sends a request; the answer as far as its head.
+    async fn begin(&self, request: Request<Full<Bytes>>) -> Result<Response<Incoming>, OutboundError> {
+        self.client.request(request).await.map_err(|error| {
             let text = causes(&error);
             if text.contains(NOT_PUBLIC) {
                 OutboundError::NotPublic
@@ -119,8 +153,11 @@ impl Outbound {
             } else {
                 OutboundError::Lost(text)
             }
-        })?;
-        let (parts, mut body) = answer.into_parts();
+        })
+    }
+
+    async fn read(&self, request: Request<Full<Bytes>>, max_bytes: usize) -> Result<Response<Bytes>, OutboundError> {
+        let (parts, mut body) = self.begin(request).await?.into_parts();
         let mut bytes = BytesMut::new();
         while let Some(frame) = body.frame().await {
             let frame = frame.map_err(|error| OutboundError::Lost(error.to_string()))?;
@@ -225,19 +262,22 @@ fn is_public_v4(v4: Ipv4Addr) -> bool {
         || v4.is_documentation()
         || a == 0
         || a >= 240
-        // Carriers' own networks (RFC 6598), protocol assignments (RFC 6890), benchmarks (RFC 2544).
+        // Carriers' own networks (RFC 6598), protocol assignments (RFC 6890), benchmarks (RFC 2544), relays of 6to4 (RFC
+        // 7526).
         || (a == 100 && (64..128).contains(&b))
         || (a == 192 && b == 0 && c == 0)
+        || (a == 192 && b == 88 && c == 99)
         || (a == 198 && (b == 18 || b == 19)))
 }
 
 fn is_public_v6(v6: Ipv6Addr) -> bool {
     let segments = v6.segments();
     match segments {
-        // Addresses that carry a v4 one: translated (RFC 6052) and 6to4 (RFC 3056).
+        // Addresses that carry a v4 one, translated (RFC 6052).
         [0x64, 0xff9b, 0, 0, 0, 0, high, low] => is_public_v4(Ipv4Addr::from((u32::from(high) << 16) | u32::from(low))),
-        [0x2002, high, low, ..] => is_public_v4(Ipv4Addr::from((u32::from(high) << 16) | u32::from(low))),
-        [0x2001, 0x0db8, ..] => false,
+        // Tunnels to wherever a relay leads: 6to4 (RFC 3056), and Teredo (RFC 4380) with the rest of the protocols' own block
+        // (RFC 2928); documentation (RFC 3849, RFC 9637).
+        [0x2002, ..] | [0x2001, 0x0000..=0x01ff, ..] | [0x2001, 0x0db8, ..] | [0x3fff, 0x0000..=0x0fff, ..] => false,
         // Only this eighth is given out (RFC 4291); loopback, local and multicast ones lie elsewhere.
         [first, ..] => first & 0xe000 == 0x2000,
     }
@@ -268,12 +308,19 @@ mod tests {
             "ff02::1",
             "::ffff:10.0.0.1",
             "64:ff9b::7f00:1",
+            "192.88.99.1",
             "2002:a00:1::",
+            "2002:101:101::1",
+            "2001:0:7f00:1::",
+            "2001:2::1",
             "2001:db8::1",
+            "3fff::1",
         ] {
             assert!(!is_public(inside.parse().expect(inside)), "{inside}");
         }
-        for outside in ["1.1.1.1", "93.184.216.34", "2606:4700::1111", "64:ff9b::101:101"] {
+        for outside in
+            ["1.1.1.1", "93.184.216.34", "192.88.98.1", "2606:4700::1111", "2001:4860::8888", "64:ff9b::101:101"]
+        {
             assert!(is_public(outside.parse().expect(outside)), "{outside}");
         }
     }
@@ -285,6 +332,7 @@ mod tests {
             "http://127.0.0.1:80/",
             "http://[::1]/",
             "https://[::ffff:127.0.0.1]/",
+            "https://[2001:0:7f00:1::]/",
             "https://0/",
             "https://127.1/",
             "https://0x7f.1/",
