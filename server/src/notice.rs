@@ -2,6 +2,7 @@
 //! the transaction of its cause (`checkout/owe`); jobs send it: `mail` composes in the buyer's language, `post` brings it to an SMTP
 //! server or into a folder, `hook` signs and delivers by the Standard Webhooks specification.
 
+mod deliver;
 mod forget;
 pub mod hook;
 mod mail;
@@ -19,7 +20,7 @@ use post::Post;
 use std::sync::Arc;
 use std::sync::atomic::AtomicU64;
 
-pub use hook::{HookError, NewHook};
+pub use hook::{HookError, NewHook, server_of};
 pub use post::is_address;
 
 /// The room's handle; cheap to clone.

@@ -5,10 +5,11 @@ use super::{
     APPLIED_EVENTS, Checkout, CheckoutAnswer, CheckoutError, CrashPoint, LISTED_AFTER, Looked, OrderFile, OrderRequest,
     Polled, Received, RefundWhat, detached,
 };
+use crate::organiser::Operator;
 use crate::store::dispute;
 use crate::store::open_payment::{self, OpenPayment};
 use crate::store::unreadable_event::{self, UnreadableEvent};
-use crate::store::{order as orders, refund as refund_rows};
+use crate::store::{StoreError, order as orders, refund as refund_rows};
 use bytes::Bytes;
 use seatwire_proto::id::OrderId;
 use std::sync::Arc;
@@ -143,9 +144,19 @@ impl Checkout {
     ///
     /// # Errors
     /// When Postgres does not answer.
-    pub async fn put_away_unreadable(&self, hash: Vec<u8>) -> Result<bool, CheckoutError> {
+    pub async fn put_away_unreadable(&self, by: Operator, hash: Vec<u8>) -> Result<bool, CheckoutError> {
         let inner = self.0.clone();
-        detached(async move { Ok(unreadable_event::remove(inner.store.pool(), &hash).await?) }).await
+        detached(async move {
+            let mut transaction = crate::store::begin(inner.store.pool()).await?;
+            if !unreadable_event::remove(&mut *transaction, &hash).await? {
+                return Ok(false);
+            }
+            let detail = serde_json::json!({"id": hex::encode(&hash)});
+            by.note(&mut *transaction, "payment.put_away", None, detail, inner.clock.now_ms()).await?;
+            transaction.commit().await.map_err(StoreError::from)?;
+            Ok(true)
+        })
+        .await
     }
 
     /// Orders whose money has not been settled for a while, or that a person must look at; the oldest first, behind

@@ -1,5 +1,5 @@
 //! The organiser's API, on the admin listener only: bearer keys with scopes, one scope a route (`operator`), the same error
-//! object as outside. Everything that changes something is done by `organiser`, which writes who did it.
+//! object as outside. Every change is written with who made it, by the room that makes it.
 
 mod event;
 mod hook;
@@ -34,13 +34,14 @@ fn table() -> Vec<Route> {
         (Scope::Events, "PUT", "/v1/admin/events/{event}/state", put(event::set_state)),
         (Scope::Events, "PUT", "/v1/admin/events/{event}/prices", put(event::set_prices)),
         (Scope::Read, "GET", "/v1/admin/log", get(hook::log)),
+        // A key of `read` sees where to, not the whole address. Where to is for those who may see every order.
         (Scope::Read, "GET", "/v1/admin/webhooks", get(hook::list)),
-        (Scope::Events, "POST", "/v1/admin/webhooks", post(hook::add)),
-        (Scope::Events, "DELETE", "/v1/admin/webhooks/{webhook}", delete(hook::remove)),
-        (Scope::Events, "PATCH", "/v1/admin/webhooks/{webhook}", patch(hook::change)),
+        (Scope::Orders, "POST", "/v1/admin/webhooks", post(hook::add)),
+        (Scope::Orders, "DELETE", "/v1/admin/webhooks/{webhook}", delete(hook::remove)),
+        (Scope::Orders, "PATCH", "/v1/admin/webhooks/{webhook}", patch(hook::change)),
         (Scope::Read, "GET", "/v1/admin/webhooks/{webhook}/deliveries", get(hook::deliveries)),
-        (Scope::Events, "POST", "/v1/admin/webhooks/{webhook}/rotate", post(hook::rotate)),
-        (Scope::Events, "POST", "/v1/admin/webhooks/{webhook}/replay", post(hook::replay)),
+        (Scope::Orders, "POST", "/v1/admin/webhooks/{webhook}/rotate", post(hook::rotate)),
+        (Scope::Orders, "POST", "/v1/admin/webhooks/{webhook}/replay", post(hook::replay)),
         (Scope::Orders, "GET", "/v1/admin/mails/open", get(mail::list_open)),
         (Scope::Orders, "POST", "/v1/admin/mails/{mail}/retry", post(mail::retry)),
         (Scope::Read, "GET", "/v1/admin/payments/open", get(order::list_open)),

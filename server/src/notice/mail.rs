@@ -5,6 +5,7 @@ use super::post::PostError;
 use super::text::{Facts, money, plain, words};
 use super::{Notices, page};
 use crate::checkout::Letter;
+use crate::organiser::Operator;
 use crate::shutdown::Shutdown;
 use crate::store::StoreError;
 use crate::store::mail::{self, MailRow, OpenMail};
@@ -120,8 +121,14 @@ impl Notices {
     ///
     /// # Errors
     /// When Postgres does not answer.
-    pub async fn retry_mail(&self, id: i64) -> Result<bool, StoreError> {
-        mail::retry(self.store.pool(), id, self.clock.now_ms()).await
+    pub async fn retry_mail(&self, by: &Operator, id: i64) -> Result<bool, StoreError> {
+        let now_ms = self.clock.now_ms();
+        let mut transaction = crate::store::begin(self.store.pool()).await?;
+        let Some((event, order)) = mail::retry(&mut *transaction, id, now_ms).await? else { return Ok(false) };
+        let detail = serde_json::json!({"mail": id, "order": order});
+        by.note(&mut *transaction, "mail.retry", Some(event), detail, now_ms).await?;
+        transaction.commit().await?;
+        Ok(true)
     }
 
     /// The mail; `None` when there is no longer anybody to write to.

@@ -7,7 +7,9 @@ use crate::store::admin_log::{self, NewEntry};
 use crate::store::{Store, StoreError};
 use dashmap::DashMap;
 use rand::RngExt;
+use seatwire_proto::id::EventId;
 use sha2::{Digest, Sha256};
+use sqlx::PgExecutor;
 use std::str::FromStr;
 use std::sync::Arc;
 use std::time::Duration;
@@ -41,7 +43,7 @@ pub enum Scope {
     Events,
     /// Block and unblock seats, append seats, change capacities.
     Inventory,
-    /// Refund and correct orders.
+    /// Refund and correct orders, and say where what happens to them is sent.
     Orders,
     /// Steer the waiting room.
     Room,
@@ -90,6 +92,22 @@ impl Operator {
     #[must_use]
     pub fn server() -> Self {
         Self { key: None, name: "server".into(), scopes: Vec::new() }
+    }
+
+    /// Writes down what was done with the key, in the transaction that does it.
+    ///
+    /// # Errors
+    /// Postgres' own.
+    pub async fn note(
+        &self,
+        executor: impl PgExecutor<'_>,
+        action: &str,
+        event: Option<EventId>,
+        detail: serde_json::Value,
+        now_ms: u64,
+    ) -> Result<(), StoreError> {
+        let entry = NewEntry { key: self.key, key_name: &self.name, action, event, detail };
+        admin_log::insert(executor, &entry, now_ms).await
     }
 
     /// Whether the key may do this.

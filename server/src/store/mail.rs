@@ -217,19 +217,24 @@ pub async fn give_up(executor: impl PgExecutor<'_>, id: i64, failure: &str, now_
     Ok(())
 }
 
-/// Tries a mail again that was not sent. False: there is none.
+/// Tries a mail again that was not sent: of which event and order it is. `None`: there is none.
 ///
 /// # Errors
 /// When Postgres cannot answer.
-pub async fn retry(executor: impl PgExecutor<'_>, id: i64, now_ms: u64) -> Result<bool, StoreError> {
-    let done = sqlx::query!(
-        "update mails set given_up_ms = null, tries_n = 0, due_ms = $2 where mail_id = $1 and sent_ms is null",
+pub async fn retry(
+    executor: impl PgExecutor<'_>,
+    id: i64,
+    now_ms: u64,
+) -> Result<Option<(EventId, OrderId)>, StoreError> {
+    let found = sqlx::query!(
+        "update mails set given_up_ms = null, tries_n = 0, due_ms = $2 where mail_id = $1 and sent_ms is null
+         returning event_id, order_id",
         id,
         now_ms.cast_signed()
     )
-    .execute(executor)
+    .fetch_optional(executor)
     .await?;
-    Ok(done.rows_affected() == 1)
+    Ok(found.map(|row| (EventId::from_uuid(row.event_id), OrderId::from_uuid(row.order_id))))
 }
 
 /// Mails that were given up and not sent since.

@@ -161,7 +161,8 @@ pub async fn fan_out(pool: &PgPool, now_ms: u64, limit: u32) -> Result<u64, Stor
     Ok(n)
 }
 
-/// Takes due deliveries until `until_ms`, oldest first; at most `limit`. Those tried `max_tries` times are over.
+/// Takes due deliveries until `until_ms`: of every endpoint but those in `without` its oldest, at most `limit` each, so that
+/// none waits behind another's. Those tried `max_tries` times are over.
 ///
 /// # Errors
 /// When Postgres cannot answer.
@@ -171,12 +172,15 @@ pub async fn take(
     until_ms: u64,
     max_tries: u32,
     limit: u32,
+    without: &[Uuid],
 ) -> Result<Vec<Delivery>, StoreError> {
     let rows = sqlx::query!(
         r#"with due as (
-               select d.endpoint_id, d.log_id from webhook_deliveries d join webhook_endpoints e using (endpoint_id)
-               where d.sent_ms is null and d.due_ms <= $1 and d.tries_n < $3 and e.disabled_ms is null
-               order by d.due_ms, d.log_id limit $4 for update of d skip locked)
+               select d.endpoint_id, d.log_id from webhook_endpoints e cross join lateral (
+                   select endpoint_id, log_id from webhook_deliveries
+                   where endpoint_id = e.endpoint_id and sent_ms is null and due_ms <= $1 and tries_n < $3
+                   order by due_ms, log_id limit $4 for update skip locked) d
+               where e.disabled_ms is null and e.endpoint_id <> all($5))
            update webhook_deliveries d set due_ms = $2, tries_n = tries_n + 1
            from due, webhook_endpoints e, event_log l
            where d.endpoint_id = due.endpoint_id and d.log_id = due.log_id and e.endpoint_id = d.endpoint_id
@@ -186,7 +190,8 @@ pub async fn take(
         now_ms.cast_signed(),
         until_ms.cast_signed(),
         max_tries.cast_signed(),
-        i64::from(limit)
+        i64::from(limit),
+        without
     )
     .fetch_all(executor)
     .await?;

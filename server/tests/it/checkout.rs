@@ -10,6 +10,7 @@ mod dead_node;
 mod dead_steps;
 mod dispute;
 mod hearsay;
+mod hook;
 mod inbox;
 mod instrument;
 mod mail;

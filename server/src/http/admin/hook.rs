@@ -3,10 +3,11 @@
 use crate::error;
 use crate::http::Front;
 use crate::http::call::{Call, Query, bad_field};
-use crate::http::operator::{body, json};
+use crate::http::operator::{By, body, json};
 use crate::http::refusal::Refusal;
 use crate::http::reply::Answer;
-use crate::notice::{HookError, NewHook};
+use crate::notice::{HookError, NewHook, server_of};
+use crate::organiser::Scope;
 use crate::store::event_log::LogCursor;
 use axum::body::Body;
 use axum::extract::{Path, State};
@@ -54,8 +55,7 @@ fn hook_id(text: &str) -> Result<Uuid, Refusal> {
 }
 
 fn no_hook() -> Refusal {
-    let object = ErrorObject::new(ErrorCode::UnknownOp, "there is no such webhook");
-    Refusal::from(object).with_status(StatusCode::NOT_FOUND)
+    bad_field("/webhook", "there is no such webhook").into()
 }
 
 fn shown(new: &NewHook) -> Response<Body> {
@@ -90,9 +90,9 @@ async fn kept(front: &Front, after: LogCursor) -> Result<LogCursor, Refusal> {
     }
 }
 
-pub(super) async fn add(State(front): State<Front>, call: Call) -> Answer {
+pub(super) async fn add(State(front): State<Front>, By(by): By, call: Call) -> Answer {
     let Add { url, types } = body(call)?;
-    Ok(shown(&front.app.notices.add_hook(&url, types.as_deref()).await.map_err(refused)?))
+    Ok(shown(&front.app.notices.add_hook(&by, &url, types.as_deref()).await.map_err(refused)?))
 }
 
 fn refused(error: HookError) -> Refusal {
@@ -104,7 +104,7 @@ fn refused(error: HookError) -> Refusal {
 }
 
 /// What it wants, and whether it is sent to.
-pub(super) async fn change(State(front): State<Front>, Path(id): Path<String>, call: Call) -> Answer {
+pub(super) async fn change(State(front): State<Front>, By(by): By, Path(id): Path<String>, call: Call) -> Answer {
     let id = hook_id(&id)?;
     let Patch { types, enabled } = body(call)?;
     if enabled == Some(false) {
@@ -112,10 +112,10 @@ pub(super) async fn change(State(front): State<Front>, Path(id): Path<String>, c
     }
     let mut is_there = true;
     if let Some(types) = types {
-        is_there = front.app.notices.set_hook_types(id, types.as_deref()).await.map_err(refused)?;
+        is_there = front.app.notices.set_hook_types(&by, id, types.as_deref()).await.map_err(refused)?;
     }
     if enabled.is_some() {
-        is_there &= front.app.notices.enable_hook(id).await.map_err(|error| error::store(&error))?;
+        is_there &= front.app.notices.enable_hook(&by, id).await.map_err(|error| error::store(&error))?;
     }
     if is_there { Ok(json(&value!({}))) } else { Err(no_hook()) }
 }
@@ -148,14 +148,16 @@ pub(super) async fn deliveries(State(front): State<Front>, Path(id): Path<String
     Ok(json(&body))
 }
 
-pub(super) async fn list(State(front): State<Front>) -> Answer {
+/// Addresses often carry a secret of their own: whoever may not change them sees the server alone.
+pub(super) async fn list(State(front): State<Front>, By(by): By) -> Answer {
+    let is_whole = by.may(Scope::Orders);
     let hooks = front.app.notices.hooks().await.map_err(|error| error::store(&error))?;
     let items: Vec<Value> = hooks
         .into_iter()
         .map(|hook| {
             value!({
                 "id": hook.id,
-                "url": hook.url,
+                "url": if is_whole { hook.url } else { server_of(&hook.url) },
                 "types": hook.types,
                 "created_ms": hook.created_ms,
                 "failing_since_ms": hook.failing_since_ms,
@@ -169,27 +171,29 @@ pub(super) async fn list(State(front): State<Front>) -> Answer {
     Ok(json(&value!({"items": items})))
 }
 
-pub(super) async fn remove(State(front): State<Front>, Path(id): Path<String>) -> Answer {
-    let removed = front.app.notices.remove_hook(hook_id(&id)?).await.map_err(|error| error::store(&error))?;
+pub(super) async fn remove(State(front): State<Front>, By(by): By, Path(id): Path<String>) -> Answer {
+    let removed = front.app.notices.remove_hook(&by, hook_id(&id)?).await.map_err(|error| error::store(&error))?;
     if removed { Ok(json(&value!({}))) } else { Err(no_hook()) }
 }
 
-pub(super) async fn rotate(State(front): State<Front>, Path(id): Path<String>) -> Answer {
-    let rotated = front.app.notices.rotate_hook(hook_id(&id)?).await.map_err(|error| error::store(&error))?;
+pub(super) async fn rotate(State(front): State<Front>, By(by): By, Path(id): Path<String>) -> Answer {
+    let rotated = front.app.notices.rotate_hook(&by, hook_id(&id)?).await.map_err(|error| error::store(&error))?;
     rotated.map(|new| shown(&new)).ok_or_else(no_hook)
 }
 
-pub(super) async fn replay(State(front): State<Front>, Path(id): Path<String>, call: Call) -> Answer {
+pub(super) async fn replay(State(front): State<Front>, By(by): By, Path(id): Path<String>, call: Call) -> Answer {
     let id = hook_id(&id)?;
     let Replay { after, message } = body(call)?;
     if let Some(message) = message {
         let log_id = message.strip_prefix("msg_").and_then(|n| n.parse().ok());
         let log_id = log_id.ok_or_else(|| bad_field("/message", "expected the name of a message, such as msg_12"))?;
-        let is_there = front.app.notices.replay_hook_one(id, log_id).await.map_err(|error| error::store(&error))?;
-        return if is_there { Ok(json(&value!({"queued": 1}))) } else { Err(no_hook()) };
+        let replayed = front.app.notices.replay_hook_one(&by, id, log_id).await;
+        let is_there = replayed.map_err(|error| error::store(&error))?;
+        let never = || bad_field("/message", "it was never on its way there").into();
+        return if is_there { Ok(json(&value!({"queued": 1}))) } else { Err(never()) };
     }
     let after = kept(&front, cursor(after.as_deref())?).await?;
-    let n = front.app.notices.replay_hook(id, after).await.map_err(|error| error::store(&error))?;
+    let n = front.app.notices.replay_hook(&by, id, after).await.map_err(|error| error::store(&error))?;
     Ok(json(&value!({"queued": n})))
 }
 

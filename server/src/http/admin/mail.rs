@@ -2,14 +2,10 @@
 
 use crate::error;
 use crate::http::Front;
-use crate::http::call::Query;
-use crate::http::operator::json;
-use crate::http::refusal::Refusal;
+use crate::http::call::{Query, bad_field};
+use crate::http::operator::{By, json};
 use crate::http::reply::Answer;
 use axum::extract::{Path, State};
-use http::StatusCode;
-use seatwire_proto::code::ErrorCode;
-use seatwire_proto::server::ErrorObject;
 use serde_json::{Value, json as value};
 
 pub(super) async fn list_open(State(front): State<Front>, query: Query) -> Answer {
@@ -37,14 +33,13 @@ pub(super) async fn list_open(State(front): State<Front>, query: Query) -> Answe
     Ok(json(&body))
 }
 
-pub(super) async fn retry(State(front): State<Front>, Path(id): Path<String>) -> Answer {
+pub(super) async fn retry(State(front): State<Front>, By(by): By, Path(id): Path<String>) -> Answer {
     let is_there = match id.parse() {
-        Ok(id) => front.app.notices.retry_mail(id).await.map_err(|error| error::store(&error))?,
+        Ok(id) => front.app.notices.retry_mail(&by, id).await.map_err(|error| error::store(&error))?,
         Err(_) => false,
     };
     if is_there {
         return Ok(json(&value!({})));
     }
-    let object = ErrorObject::new(ErrorCode::UnknownOp, "there is no such mail that was not sent");
-    Err(Refusal::from(object).with_status(StatusCode::NOT_FOUND))
+    Err(bad_field("/mail", "there is no such mail that was not sent").into())
 }

@@ -86,10 +86,15 @@ pub(super) async fn list_unreadable(State(front): State<Front>, query: Query) ->
 }
 
 /// A person has looked at one of them.
-pub(super) async fn put_away_unreadable(State(front): State<Front>, Path(id): Path<String>) -> Answer {
+pub(super) async fn put_away_unreadable(
+    State(front): State<Front>,
+    By(operator): By,
+    Path(id): Path<String>,
+) -> Answer {
     // What is no id names nothing that is there.
     let hash = hex::decode(&id).unwrap_or_default();
-    let was_there = front.app.checkout.put_away_unreadable(hash).await.map_err(|error| error::checkout(&error))?;
+    let put_away = front.app.checkout.put_away_unreadable(operator, hash).await;
+    let was_there = put_away.map_err(|error| error::checkout(&error))?;
     Ok(json(&value!({"put_away": was_there})))
 }
 

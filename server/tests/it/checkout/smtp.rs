@@ -198,7 +198,7 @@ async fn a_mail_waits_for_later_and_is_listed_when_nobody_takes_it() {
     for wrong in ["0", "x", &listed["id"].to_string()] {
         eventually("nothing to be sent again", || async {
             let (status, _) = admin.call("POST", &format!("/v1/admin/mails/{wrong}/retry"), json!({})).await;
-            (status == 404).then_some(())
+            (status == 400).then_some(())
         })
         .await;
     }

@@ -69,8 +69,7 @@ async fn every_route_needs_a_key_and_its_scope() {
         // Behind the door: there is no such order or webhook, or a key is missing.
         let names_nothing = [UNKNOWN_ORDER, UNKNOWN_HOOK, UNKNOWN_MAIL].iter().any(|unknown| path.contains(unknown));
         let code = answer["error"]["code"].as_str();
-        let is_in =
-            status == 200 || names_nothing && matches!(code, Some("order_not_found" | "unknown_op" | "bad_field"));
+        let is_in = status == 200 || names_nothing && matches!(code, Some("order_not_found" | "bad_field"));
         assert!(is_in, "{method} {path}: {status} {answer}");
     }
     let (status, answer) = all.call("POST", &format!("/v1/admin/orders/{UNKNOWN_ORDER}/look"), Value::Null).await;
