@@ -281,6 +281,11 @@ impl Inventory {
 }
 
 impl Inner {
+    /// The mask of the allocations that are open now; most events have none.
+    fn open_allocations(&self, event: &EventFacts) -> u32 {
+        if event.allocations.is_empty() { 0 } else { event.open_allocations(self.event_ms(event.id)) }
+    }
+
     fn event_ms(&self, event: EventId) -> u64 {
         self.lives.time_of(event).unwrap_or_else(|| self.scripts.of(event).map_or(0, |master| master.now_ms()))
     }

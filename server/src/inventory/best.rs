@@ -219,7 +219,7 @@ pub(super) async fn scan(
 
 async fn ask(inner: &Arc<Inner>, caller: &Caller, verb: Verb, body: &[u8]) -> Result<BestTry, InventoryError> {
     let (new_hold, flags) = head(inner, caller);
-    let open_allocations = caller.event.open_allocations(inner.event_ms(caller.event.id));
+    let open_allocations = inner.open_allocations(&caller.event);
     let rules = rule::encode(&caller.event, open_allocations, &rule::SeatRules::default());
     let mut head = Head { flags, new_hold: Some(new_hold), ..Head::of(caller) };
     let more = rules.map(|rules| head.with_rules(rules));

@@ -11,6 +11,7 @@ use sha2::{Digest, Sha256};
 use smallvec::SmallVec;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
+use std::time::Instant;
 
 /// Times a call is begun anew because nothing can have happened: the life was gone, or Redis' clock had stepped.
 const MAX_TURNS: usize = 4;
@@ -141,8 +142,9 @@ pub(super) async fn call_with(
                 Word::Late => {}
                 Word::Stale => return Err(InventoryError::Stale),
                 _ => {
-                    life.saw(epoch, reply.seq);
-                    life.clock.learn(reply.event_ms);
+                    let heard = Instant::now();
+                    life.saw(epoch, reply.seq, heard);
+                    life.clock.learn_at(heard, reply.event_ms);
                     if !matches!(verb, Verb::Expire | Verb::Changes | Verb::Records) {
                         life.may_have_holds.store(true, Ordering::Relaxed);
                     }

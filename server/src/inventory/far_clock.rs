@@ -26,20 +26,26 @@ impl FarClock {
     /// What it shows now, in epoch milliseconds; `None` before it said anything.
     pub(super) fn now_ms(&self) -> Option<u64> {
         let offset = self.offset_ms.load(Ordering::Relaxed);
-        (offset != 0).then(|| offset.saturating_add(self.elapsed_ms()).max(0).cast_unsigned())
+        (offset != 0).then(|| offset.saturating_add(self.elapsed_ms(Instant::now())).max(0).cast_unsigned())
     }
 
     /// It showed this a moment ago. An answer is late by its way back, so the largest offset is the best, until the clock
     /// steps.
     pub(super) fn learn(&self, shown_ms: u64) {
-        let offset = shown_ms.cast_signed() - self.elapsed_ms();
+        self.learn_at(Instant::now(), shown_ms);
+    }
+
+    /// The same of an answer that came at `heard`.
+    pub(super) fn learn_at(&self, heard: Instant, shown_ms: u64) {
+        let offset = shown_ms.cast_signed() - self.elapsed_ms(heard);
         let known = self.offset_ms.load(Ordering::Relaxed);
         if offset > known || offset < known - STEP_MS {
             self.offset_ms.store(offset, Ordering::Relaxed);
         }
     }
 
-    fn elapsed_ms(&self) -> i64 {
-        i64::try_from(self.started.elapsed().as_millis()).unwrap_or(i64::MAX)
+    fn elapsed_ms(&self, now: Instant) -> i64 {
+        let elapsed = now.saturating_duration_since(self.started);
+        elapsed.as_secs().cast_signed() * 1_000 + i64::from(elapsed.subsec_millis())
     }
 }

@@ -92,7 +92,7 @@ pub(super) async fn hold(
         body.extend(seat.0.to_le_bytes());
     }
     let mut head = Head { flags, new_hold: Some(new_hold), ..Head::of(caller) };
-    let open_allocations = caller.event.open_allocations(inner.event_ms(caller.event.id));
+    let open_allocations = inner.open_allocations(&caller.event);
     more.extend(rule::encode(&caller.event, open_allocations, rules).map(|rules| head.with_rules(rules)));
     ask_with(inner, Verb::Hold, &head, &body, &more, |outcome, _| read_held(outcome)).await
 }
@@ -116,7 +116,7 @@ pub(super) async fn hold_area(
     encode_group(&mut body, tier, price.price_minor, price.fee_minor);
     let (new_hold, flags) = head(inner, caller);
     let mut head = Head { flags, new_hold: Some(new_hold), ..Head::of(caller) };
-    let open_allocations = caller.event.open_allocations(inner.event_ms(caller.event.id));
+    let open_allocations = inner.open_allocations(&caller.event);
     let more = match open_allocations {
         0 => Vec::new(),
         mask => vec![head.with_rules(mask.to_le_bytes().to_vec())],

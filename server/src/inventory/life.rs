@@ -136,11 +136,11 @@ impl EventLife {
     }
 
     /// Notes how far the life has gone, as far as it is still the same.
-    pub(super) fn saw(&self, epoch: u32, seq: u64) {
+    pub(super) fn saw(&self, epoch: u32, seq: u64, heard: Instant) {
         let mut now = self.now.lock();
         if now.epoch == epoch {
             now.seq = now.seq.max(seq);
-            now.answered = Some(Instant::now());
+            now.answered = Some(heard);
         }
     }
 

@@ -207,6 +207,7 @@ async fn who_is_refused_takes_no_turn_of_an_open_circuit_away() {
     let (refused, basket) = till.buyer_with(&[1]).await;
     let (good, hold) = till.buyer_with(&[3]).await;
     let uncounted = async || till.checkout(refused, &basket, "pm_sim_no_fingerprint").await;
+    till.clock.advance_ms(5_000);
     till.soon("a turn", || async { (code(&uncounted().await) != "unavailable").then_some(()) }).await;
     for _ in 0..3 {
         let answer = uncounted().await;
