@@ -278,7 +278,11 @@ mod tests {
 
     #[test]
     fn a_late_or_lost_or_busy_generator_is_98_even_when_thresholds_are_met() {
-        assert_eq!(judge(|_, facts, _| facts.own.lag_p99_us = 251_000).exit_code, 98);
+        let late = judge(|scenario, facts, _| {
+            scenario.own_limits.lag_p99_ms = 250.0;
+            facts.own.lag_p99_us = 251_000;
+        });
+        assert_eq!(late.exit_code, 98);
         assert_eq!(judge(|_, facts, _| facts.doubts.push("worker 1 was lost: x".to_owned())).exit_code, 98);
         let busy = judge(|scenario, facts, _| {
             scenario.own_limits.cpu_pct = 85.0;
@@ -286,7 +290,11 @@ mod tests {
         });
         assert_eq!(busy.exit_code, 98);
         assert!(busy.reasons[0].contains("86 % of its core"), "{:?}", busy.reasons);
-        assert_eq!(judge(|_, _, window| window.add(Count::WaitedForBuyer, 26)).exit_code, 98);
+        let short_of_buyers = judge(|scenario, _, window| {
+            scenario.own_limits.waited_pct = 25.0;
+            window.add(Count::WaitedForBuyer, 26);
+        });
+        assert_eq!(short_of_buyers.exit_code, 98);
     }
 
     #[test]
