@@ -3,6 +3,7 @@
 use crate::fault::redis;
 use crate::support::client::{Client, Guest};
 use crate::support::eventually;
+use crate::support::node::Node;
 use crate::support::stage::{Draft, Stage};
 use serde_json::{Value, json};
 
@@ -62,98 +63,110 @@ async fn lose_redis(stage: &mut Stage, seq: i64) {
     stage.redis.restart().await;
 }
 
-/// None of them is told of a loss, after all that was on its way.
-async fn none_is_told(clients: [&mut Client; 2], why: &str) {
-    for client in clients {
-        client.call("ping", json!({"t0": 1})).await;
-        assert!(!client.has_push("hold.revoked"), "{why}");
+/// A buyer with a hold, who sits at the first of two nodes, which answered it, and at the second; and somebody else at the
+/// first, whose hold is lost together with Redis.
+struct Two {
+    stage: Stage,
+    event: String,
+    first: Node,
+    _second: Node,
+    buyer: Client,
+    device: Client,
+    loser: Client,
+    held: Value,
+}
+
+impl Two {
+    async fn open() -> Self {
+        let (stage, event) = Stage::with_event(&Draft::default()).await;
+        let (first, second) = (stage.node().await, stage.node().await);
+        let (mut buyer, guest) = Client::guest(&first.url).await;
+        let (loser, _) = Client::guest(&first.url).await;
+        let held = hold(&mut buyer, &event, &[1]).await;
+        let device = Client::hello(&second.url, Some(&guest.token)).await;
+        Self { stage, event, first, _second: second, buyer, device, loser, held }
     }
+
+    /// The hold that is lost.
+    async fn lost(&mut self) -> Value {
+        hold(&mut self.loser, &self.event, &[5]).await
+    }
+
+    /// The buyer gives the hold back at the second node.
+    async fn give_back(&mut self) {
+        let released = self.device.call("release", json!({"key": "r", "hold": self.held["id"]})).await;
+        assert_eq!(released["ok"], true, "{released}");
+    }
+
+    /// Redis is lost with a journal that had come to `seq`: the one is told, and after that the other is not.
+    async fn only_the_loser_is_told(&mut self, seq: i64, lost: &Value, why: &str) {
+        lose_redis(&mut self.stage, seq).await;
+        told_twice(&mut self.loser, lost).await;
+        for client in [&mut self.buyer, &mut self.device] {
+            // Behind all that was on its way.
+            client.call("ping", json!({"t0": 1})).await;
+            assert!(!client.has_push("hold.revoked"), "{why}");
+        }
+    }
+}
+
+async fn is_over(client: &mut Client, held: &Value) {
+    client.push_where("hold.update", |push| push["id"] == held["id"] && push["hold"].is_null()).await;
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_hold_sold_at_another_node_is_not_revoked_when_redis_is_lost() {
-    let (mut stage, event) = Stage::with_event(&Draft::default()).await;
-    let (first, second) = (stage.node().await, stage.node().await);
-    let (mut buyer, guest) = Client::guest(&first.url).await;
-    let (mut loser, _) = Client::guest(&first.url).await;
-    // The first node answers the hold, the second sells it.
-    let held = hold(&mut buyer, &event, &[1]).await;
-    let mut device = Client::hello(&second.url, Some(&guest.token)).await;
-    let body = json!({"key": "c", "hold": held["id"], "buyer": {"name": "A", "email": "a@example.org"},
-        "payment": {"method": "pm_card_visa"}, "expect_total_minor": held["total_minor"]});
-    let paid = device.call("checkout", body).await;
+    let mut two = Two::open().await;
+    let body = json!({"key": "c", "hold": two.held["id"], "buyer": {"name": "A", "email": "a@example.org"},
+        "payment": {"method": "pm_card_visa"}, "expect_total_minor": two.held["total_minor"]});
+    let paid = two.device.call("checkout", body).await;
     assert_eq!(paid["order"]["state"], "paid", "{paid}");
-    eventually("the shelf to know", || async { (holds_written(&stage).await == 0).then_some(()) }).await;
-    let lost = hold(&mut loser, &event, &[5]).await;
-    eventually("the journal", || async { (holds_written(&stage).await == 1).then_some(()) }).await;
-    lose_redis(&mut stage, 0).await;
-    told_twice(&mut loser, &lost).await;
-    none_is_told([&mut buyer, &mut device], "it was sold").await;
+    eventually("the shelf to know", || async { (holds_written(&two.stage).await == 0).then_some(()) }).await;
+    let lost = two.lost().await;
+    eventually("the journal", || async { (holds_written(&two.stage).await == 1).then_some(()) }).await;
+    two.only_the_loser_is_told(0, &lost, "it was sold").await;
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_hold_given_back_at_another_node_is_not_revoked_when_redis_is_lost() {
-    let (mut stage, event) = Stage::with_event(&Draft::default()).await;
-    let (first, second) = (stage.node().await, stage.node().await);
-    let (mut buyer, guest) = Client::guest(&first.url).await;
-    let (mut loser, _) = Client::guest(&first.url).await;
-    let held = hold(&mut buyer, &event, &[1]).await;
-    let mut device = Client::hello(&second.url, Some(&guest.token)).await;
-    let released = device.call("release", json!({"key": "r", "hold": held["id"]})).await;
-    assert_eq!(released["ok"], true, "{released}");
-    journalled(&stage, 2).await;
+    let mut two = Two::open().await;
+    two.give_back().await;
+    journalled(&two.stage, 2).await;
     // Another one is answered and lost: as if the journal had come no farther.
-    let lost = hold(&mut loser, &event, &[5]).await;
-    journalled(&stage, 3).await;
-    lose_redis(&mut stage, 2).await;
-    told_twice(&mut loser, &lost).await;
-    none_is_told([&mut buyer, &mut device], "its owner gave it back").await;
+    let lost = two.lost().await;
+    journalled(&two.stage, 3).await;
+    two.only_the_loser_is_told(2, &lost, "its owner gave it back").await;
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_hold_given_back_a_moment_before_redis_is_lost_is_not_revoked() {
-    let (mut stage, event) = Stage::with_event(&Draft::default()).await;
-    let (first, second) = (stage.node().await, stage.node().await);
-    let (mut buyer, guest) = Client::guest(&first.url).await;
-    let (mut loser, _) = Client::guest(&first.url).await;
-    let held = hold(&mut buyer, &event, &[1]).await;
-    let mut device = Client::hello(&second.url, Some(&guest.token)).await;
-    let lost = hold(&mut loser, &event, &[5]).await;
-    let released = device.call("release", json!({"key": "r", "hold": held["id"]})).await;
-    assert_eq!(released["ok"], true, "{released}");
-    for client in [&mut buyer, &mut device] {
-        client.push_where("hold.update", |push| push["id"] == held["id"] && push["hold"].is_null()).await;
+    let mut two = Two::open().await;
+    let lost = two.lost().await;
+    two.give_back().await;
+    for client in [&mut two.buyer, &mut two.device] {
+        is_over(client, &two.held).await;
     }
     // What it writes now would stand there behind what is written below.
-    journalled(&stage, 3).await;
-    lose_redis(&mut stage, 0).await;
-    told_twice(&mut loser, &lost).await;
-    none_is_told([&mut buyer, &mut device], "its owner gave it back").await;
+    journalled(&two.stage, 3).await;
+    two.only_the_loser_is_told(0, &lost, "its owner gave it back").await;
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_release_whose_word_redis_took_along_is_said_again_by_the_node_that_answered_it() {
-    let (mut stage, event) = Stage::with_event(&Draft::default()).await;
-    let (first, second) = (stage.node().await, stage.node().await);
-    let (mut buyer, guest) = Client::guest(&first.url).await;
-    let (mut loser, _) = Client::guest(&first.url).await;
-    let held = hold(&mut buyer, &event, &[1]).await;
-    let mut device = Client::hello(&second.url, Some(&guest.token)).await;
-    let lost = hold(&mut loser, &event, &[5]).await;
+    let mut two = Two::open().await;
+    let lost = two.lost().await;
     // A node that is stopped in the middle of a round would go on with it later.
-    journalled(&stage, 2).await;
+    journalled(&two.stage, 2).await;
     // From here on the first node hears nothing before Redis is lost.
-    first.signal("STOP");
-    let cut = redis::command(&stage.redis.url(), &["CLIENT", "KILL", "TYPE", "pubsub"]).await;
+    two.first.signal("STOP");
+    let cut = redis::command(&two.stage.redis.url(), &["CLIENT", "KILL", "TYPE", "pubsub"]).await;
     assert!(matches!(cut, fred::types::Value::Integer(1..)), "{cut:?}");
-    let released = device.call("release", json!({"key": "r", "hold": held["id"]})).await;
-    assert_eq!(released["ok"], true, "{released}");
-    stage.redis.kill();
-    first.signal("CONT");
-    lose_redis(&mut stage, 0).await;
-    told_twice(&mut loser, &lost).await;
-    buyer.push_where("hold.update", |push| push["id"] == held["id"] && push["hold"].is_null()).await;
-    none_is_told([&mut buyer, &mut device], "its owner gave it back").await;
+    two.give_back().await;
+    two.stage.redis.kill();
+    two.first.signal("CONT");
+    two.only_the_loser_is_told(0, &lost, "its owner gave it back").await;
+    is_over(&mut two.buyer, &two.held).await;
+    assert!(!two.buyer.has_push("hold.revoked"), "nor behind it");
 }
 
 #[tokio::test(flavor = "multi_thread")]
