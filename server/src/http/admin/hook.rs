@@ -193,7 +193,12 @@ pub(super) async fn replay(State(front): State<Front>, By(by): By, Path(id): Pat
         return if is_there { Ok(json(&value!({"queued": 1}))) } else { Err(never()) };
     }
     let after = kept(&front, cursor(after.as_deref())?).await?;
-    let n = front.app.notices.replay_hook(&by, id, after).await.map_err(|error| error::store(&error))?;
+    let notices = &front.app.notices;
+    let n = notices.replay_hook(&by, id, after).await.map_err(|error| error::store(&error))?;
+    // One that has nothing to hear again is not one that is not there.
+    if n == 0 && notices.hooks().await.map_err(|error| error::store(&error))?.iter().all(|hook| hook.id != id) {
+        return Err(no_hook());
+    }
     Ok(json(&value!({"queued": n})))
 }
 

@@ -115,6 +115,9 @@ async fn who_may_see_orders_says_where_they_are_sent_and_it_is_written_who_did()
     admin.done("POST", &format!("{path}/replay"), json!({"message": message})).await;
     eventually("it once more", || async { (receiver.count() == 2).then_some(()) }).await;
     admin.done("POST", &format!("{path}/replay"), json!({})).await;
+    let nowhere = "/v1/admin/webhooks/00000000-0000-0000-0000-000000000000/replay";
+    let (status, body) = admin.call("POST", nowhere, json!({})).await;
+    assert_eq!((status, &body["error"]["data"]["path"]), (400, &json!("/webhook")), "{body}");
     admin.done("POST", &format!("{path}/rotate"), json!({})).await;
     admin.done("PATCH", &path, json!({"types": ["order"], "enabled": true})).await;
     admin.done("DELETE", &path, Value::Null).await;
